@@ -1,0 +1,46 @@
+"""What the process environment must hold before Numba or PySpark is imported.
+
+Only `os` and `sys` are needed for it, so that `import nearcast` stays fast.
+"""
+
+import os
+import sys
+
+
+def configure() -> None:
+    """Choose where Numba keeps compiled code, and the Python that Spark starts; what the user has set stays."""
+    if not os.environ.get("NUMBA_CACHE_DIR"):
+        os.environ["NUMBA_CACHE_DIR"] = _numba_cache()
+    if not os.environ.get("PYSPARK_PYTHON") and sys.executable:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+
+
+def _numba_cache() -> str:
+    """The user's cache directory, or one under the system's temporary directory where that cannot be written.
+
+    Numba runs what it finds there, so a directory in a place open to all is used only if it is ours alone.
+    """
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # the XDG rules: a relative path is to be ignored
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    path = os.path.join(base, "nearcast", "numba")
+    if os.path.isabs(path) and _usable(path):
+        return path
+
+    import tempfile
+
+    path = os.path.join(tempfile.gettempdir(), f"nearcast-numba-{os.getuid()}")
+    return path if _usable(path) and _private(path) else tempfile.mkdtemp(prefix="nearcast-numba-")
+
+
+def _usable(path: str) -> bool:
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(path, os.W_OK | os.X_OK)
+
+
+def _private(path: str) -> bool:
+    status = os.lstat(path)
+    return status.st_uid == os.getuid() and status.st_mode & 0o170077 == 0o040000

@@ -1,0 +1,148 @@
+"""Subscriptions as columns: what is true of each, independent of any index."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.kernels.mix import id_keys
+from nearcast.model.ops import NEVER
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Subscriptions; `seq` is the number of the op that made one.
+
+    `start` and `end` bound the times of the posts it wants; `life` is NEVER unless FOR still waits for the first post.
+    `digest` is a hash of the query's meaning, by which a repeated subscription is recognised. `home` marks the one copy that
+    counts where a subscription is kept by several workers.
+    """
+
+    seq: np.ndarray
+    id: np.ndarray
+    id_text: pa.StringArray
+    start: np.ndarray
+    end: np.ndarray
+    life: np.ndarray
+    digest: np.ndarray
+    home: np.ndarray
+    kinds: np.ndarray
+    boxes: np.ndarray
+    shape: np.ndarray
+    shape_offsets: np.ndarray
+    code: np.ndarray
+    code_offsets: np.ndarray
+    predicates: pa.StringArray
+    columns: pa.StringArray
+    sql: pa.StringArray
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def keys(self) -> np.ndarray:
+        """The 64-bit key of each id."""
+        return id_keys(self.id, is_text(self.id_text, len(self)))
+
+    def take(self, rows: np.ndarray) -> "Rows":
+        picked = {}
+        for field in fields(self):
+            column = getattr(self, field.name)
+            if field.name in ("shape", "shape_offsets", "code", "code_offsets"):
+                continue
+            if isinstance(column, pa.Array):
+                picked[field.name] = column.take(pa.array(rows)) if len(column) else column
+            else:
+                picked[field.name] = column[rows]
+        for name in ("shape", "code"):
+            picked[name], picked[f"{name}_offsets"] = take_lists(
+                getattr(self, name), getattr(self, f"{name}_offsets"), rows
+            )
+        return Rows(**picked)
+
+    def arrays(self) -> dict[str, "np.ndarray | pa.StringArray"]:
+        return {f"row_{field.name}": getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, "np.ndarray | pa.StringArray"]) -> "Rows":
+        columns = {field.name: arrays[f"row_{field.name}"] for field in fields(cls)}
+        return cls(**{**columns, "boxes": np.asarray(columns["boxes"]).reshape(-1, 4)})  # type: ignore[arg-type]
+
+    @classmethod
+    def join(cls, parts: Sequence["Rows"]) -> "Rows":
+        """Rows end to end, in the order given."""
+        joined = {}
+        lengths = [len(part) for part in parts]
+        for field in fields(cls):
+            columns = [getattr(part, field.name) for part in parts]
+            if field.name.endswith("_offsets"):
+                joined[field.name] = join_offsets(columns)
+            elif isinstance(columns[0], pa.Array):
+                joined[field.name] = join_strings(columns, lengths)
+            else:
+                joined[field.name] = np.concatenate(columns)
+        return cls(**joined)
+
+    @classmethod
+    def concat(cls, parts: Sequence["Rows"]) -> "Rows":
+        """Rows of several segments as one, sorted by seq, each seq once."""
+        rows = cls.join(parts)
+        seqs, first = np.unique(rows.seq, return_index=True)
+        if len(seqs) == len(rows) and np.array_equal(seqs, rows.seq):
+            return rows
+        homes = rows.home
+        if len(seqs) < len(rows):  # a copy may be home in a segment that is not the first
+            homes = rows.home.copy()
+            homes[first] = np.maximum.reduceat(rows.home[np.argsort(rows.seq, kind="stable")], run_starts(rows.seq))
+        return cls(**{**rows.__dict__, "home": homes}).take(first)
+
+
+def run_starts(values: np.ndarray) -> np.ndarray:
+    ordered = np.sort(values)
+    return np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+
+
+def is_text(id_text: pa.StringArray, length: int) -> np.ndarray:
+    """Which ids are strings. A column of nothing but integers is stored empty."""
+    if len(id_text) == 0:
+        return np.zeros(length, np.bool_)
+    return id_text.is_valid().to_numpy(zero_copy_only=False)
+
+
+def optional_strings(column: "pa.Array | pa.ChunkedArray") -> pa.StringArray:
+    """A string column, or an empty one where every value is null."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if column.null_count == len(column):
+        return pa.array([], pa.string())
+    return column.cast(pa.string())
+
+
+def join_strings(columns: list[pa.StringArray], lengths: list[int]) -> pa.StringArray:
+    if all(len(column) == 0 for column in columns):
+        return pa.array([], pa.string())
+    filled = [c if len(c) else pa.nulls(n, pa.string()) for c, n in zip(columns, lengths, strict=True)]
+    return pa.concat_arrays(filled)
+
+
+def join_offsets(columns: list[np.ndarray]) -> np.ndarray:
+    out = [np.zeros(1, np.uint32)]
+    base = 0
+    for column in columns:
+        out.append((column[1:].astype(np.int64) + base).astype(np.uint32))
+        base += int(column[-1])
+    return np.concatenate(out)
+
+
+def take_lists(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lists of the given rows, flattened anew, and their offsets."""
+    begin = offsets[rows].astype(np.int64)
+    sizes = offsets[rows + 1].astype(np.int64) - begin
+    out = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(sizes, out=out[1:])
+    index = np.arange(out[-1]) + np.repeat(begin - out[:-1], sizes)
+    return values[index], out.astype(offsets.dtype)
+
+
+def never(count: int) -> np.ndarray:
+    return np.full(count, NEVER, np.int64)

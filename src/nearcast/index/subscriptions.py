@@ -1,0 +1,118 @@
+"""The standing subscriptions of a manifest: many segments, and the ends that later ops gave to their rows.
+
+Small segments are matched together through an overlay built in memory, so that a batch costs little more with twenty unmerged
+segments than with one. The overlay is a cache of this process, keyed by the names it was built from.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.index.rows import Rows
+from nearcast.index.segment import Ends, Matches, PostColumns, Segment
+from nearcast.kernels.lookup import latest_rows, rows_of_versions
+from nearcast.model.ops import BEGINNING, NEVER
+
+OVERLAY_ROWS = 400_000  # segments are overlaid, smallest first, up to so many rows in all
+
+
+@dataclass(frozen=True)
+class EndLog:
+    """Ends given by ops: the version `seq` of the id with `key` ends at `end` (if it does not end before)."""
+
+    key: np.ndarray
+    seq: np.ndarray
+    end: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @classmethod
+    def empty(cls) -> "EndLog":
+        return cls(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64))
+
+    @classmethod
+    def concat(cls, parts: Sequence["EndLog"]) -> "EndLog":
+        parts = [cls.empty(), *parts]
+        return cls(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("key", "seq", "end")))
+
+    def of(self, segment: Segment) -> Ends:
+        """The ends that concern rows of a segment."""
+        rows = rows_of_versions(segment.id_keys, segment.id_rows, segment.rows.seq, self.key, self.seq)
+        hit = rows >= 0
+        if not hit.any():
+            return Ends.none(len(segment))
+        distinct, inverse = np.unique(rows[hit], return_inverse=True)
+        ends = np.full(len(distinct), NEVER, np.int64)
+        np.minimum.at(ends, inverse, self.end[hit])
+        return Ends.of(len(segment), distinct, ends)
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The newest version of some ids: `seq` is -1 where there is none."""
+
+    seq: np.ndarray
+    digest: np.ndarray
+    end: np.ndarray
+
+
+class SubscriptionSet:
+    """Exact over all its segments, each pair of post and subscription once, if `disjoint` or else after `unique`."""
+
+    _overlays: dict[tuple[str, ...], Segment] = {}  # noqa: RUF012 (a cache of the process)
+
+    def __init__(self, segments: Mapping[str, Segment], ends: EndLog, first_post: int = NEVER) -> None:
+        self.first_post = first_post
+        small: list[str] = []
+        total = 0
+        for name in sorted(segments, key=lambda name: len(segments[name])):
+            if total + len(segments[name]) <= OVERLAY_ROWS:
+                small.append(name)
+                total += len(segments[name])
+        chosen = [segment for name, segment in segments.items() if name not in small or len(small) < 2]
+        if len(small) >= 2:
+            chosen.append(self._overlay(tuple(sorted(small)), segments))
+        self.parts = [(segment, ends.of(segment)) for segment in chosen if len(segment)]
+
+    @classmethod
+    def _overlay(cls, names: tuple[str, ...], segments: Mapping[str, Segment]) -> Segment:
+        if names not in cls._overlays:
+            cls._overlays.clear()
+            cls._overlays[names] = Segment.overlay([segments[name] for name in names])
+        return cls._overlays[names]
+
+    def match(self, posts: PostColumns, wanted: np.ndarray | None = None) -> list[tuple[Rows, Matches]]:
+        """Matches by part; `wanted` (in Z-order) restricts the posts."""
+        order = posts.z_order() if wanted is None else wanted
+        found = []
+        for segment, ends in self.parts:
+            latest = segment.latest[0]
+            some = order if latest == NEVER else order[posts.ts[order] < latest]
+            if len(some):
+                found.append((segment.rows, segment.match(posts, ends, self.first_post, some)))
+        return found
+
+    def newest(self, keys: np.ndarray) -> Versions:
+        """The newest version of each id, ended or not."""
+        seq = np.full(len(keys), -1, np.int64)
+        digest = np.zeros(len(keys), np.uint64)
+        end = np.full(len(keys), BEGINNING, np.int64)
+        for segment, ends in self.parts:
+            rows = latest_rows(segment.id_keys, segment.id_rows, segment.rows.seq, keys)
+            newer = np.flatnonzero(rows >= 0)
+            newer = newer[segment.rows.seq[rows[newer]] > seq[newer]]
+            if len(newer):
+                picked = rows[newer]
+                seq[newer] = segment.rows.seq[picked]
+                digest[newer] = segment.rows.digest[picked]
+                end[newer] = ends.applied(segment.rows, picked, self.first_post)
+        return Versions(seq, digest, end)
+
+
+def ids_of(rows: Rows, picked: np.ndarray) -> tuple[np.ndarray, pa.StringArray]:
+    """Integer and textual ids of some rows."""
+    texts = rows.id_text.take(pa.array(picked)) if len(rows.id_text) else pa.nulls(len(picked), pa.string())
+    return rows.id[picked], texts

@@ -1,0 +1,116 @@
+"""A uniform grid of leaves over an extent, and the textual summaries that tell which leaves want a post."""
+
+import numpy as np
+from numba import njit
+
+from nearcast.kernels.mix import mix, pair_hash
+
+SUMMARY_BITS = 26
+WIDE = 64  # a query over more leaves than this is summarised once for all of them
+
+
+@njit(cache=True, nogil=True, inline="always")
+def grid_cell(value, origin, span, cells):
+    at = np.int64((value - origin) / span * cells) if value > origin else np.int64(0)
+    return min(at, cells - 1)
+
+
+@njit(cache=True, nogil=True)
+def grid_leaves(lon, lat, extent, cells):
+    """The leaf of each place; what lies outside the extent belongs to the border cells."""
+    out = np.empty(lon.size, np.int32)
+    for i in range(lon.size):
+        x = grid_cell(lon[i], extent[0], extent[2], cells)
+        out[i] = grid_cell(lat[i], extent[1], extent[3], cells) * cells + x
+    return out
+
+
+@njit(cache=True, nogil=True)
+def grid_owners(boxes, extent, cells, owners, workers):
+    """Which workers own a leaf that a box touches, as a matrix of rows by workers; and the owner of its first leaf."""
+    out = np.zeros((boxes.shape[0], workers), np.bool_)
+    home = np.zeros(boxes.shape[0], np.int32)
+    for row in range(boxes.shape[0]):
+        wraps = boxes[row, 0] > boxes[row, 2]
+        y0 = grid_cell(boxes[row, 1], extent[1], extent[3], cells)
+        y1 = grid_cell(boxes[row, 3], extent[1], extent[3], cells)
+        left = workers
+        for part in range(2 if wraps else 1):
+            west = -180.0 if wraps and part == 1 else boxes[row, 0]
+            east = 180.0 if wraps and part == 0 else boxes[row, 2]
+            x0 = grid_cell(west, extent[0], extent[2], cells)
+            x1 = grid_cell(east, extent[0], extent[2], cells)
+            if part == 0:
+                home[row] = owners[y0 * cells + x0]
+            for y in range(y0, y1 + 1):
+                for x in range(x0, x1 + 1):
+                    owner = owners[y * cells + x]
+                    if not out[row, owner]:
+                        out[row, owner] = True
+                        left -= 1
+                if left == 0:
+                    break
+    return out, home
+
+
+@njit(cache=True, nogil=True, inline="always")
+def summary_bit(leaf, term):
+    """The bit of a summary for (leaf, term); leaf -1 stands for all leaves."""
+    return np.int64(pair_hash(mix(np.uint64(leaf + 1)), term) >> np.uint64(64 - SUMMARY_BITS))
+
+
+@njit(cache=True, nogil=True)
+def summary_positions(rows, terms, boxes, extent, cells):
+    """The bits that the subscriptions filed as (row, term) set, with repetitions."""
+    capacity = max(64, 2 * rows.size)
+    out = np.empty(capacity, np.uint32)
+    n = 0
+    for i in range(rows.size):
+        row = rows[i]
+        y0 = grid_cell(boxes[row, 1], extent[1], extent[3], cells)
+        y1 = grid_cell(boxes[row, 3], extent[1], extent[3], cells)
+        x0 = grid_cell(boxes[row, 0], extent[0], extent[2], cells)
+        x1 = grid_cell(boxes[row, 2], extent[0], extent[2], cells)
+        if boxes[row, 0] > boxes[row, 2] or (x1 - x0 + 1) * (y1 - y0 + 1) > WIDE:
+            x0, x1, y0, y1 = 0, 0, 0, 0
+            wide = True
+        else:
+            wide = False
+        for y in range(y0, y1 + 1):
+            for x in range(x0, x1 + 1):
+                if n == capacity:
+                    capacity *= 2
+                    more = np.empty(capacity, np.uint32)
+                    more[:n] = out[:n]
+                    out = more
+                out[n] = summary_bit(np.int64(-1) if wide else y * cells + x, terms[i])
+                n += 1
+    return out[:n].copy()
+
+
+@njit(cache=True, nogil=True)
+def set_bits(bitmap, positions):
+    for i in range(positions.size):
+        bitmap[positions[i] >> 6] |= np.uint64(1) << np.uint64(positions[i] & 63)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def has_bit(bitmap, position):
+    return (bitmap[position >> 6] >> np.uint64(position & 63)) & np.uint64(1) != 0
+
+
+@njit(cache=True, nogil=True)
+def may_match(leaves, terms, offsets, bitmap):
+    """Which posts have a term that some subscription of their leaf is filed under: no false negatives."""
+    out = np.zeros(leaves.size, np.bool_)
+    everywhere = has_bit(bitmap, summary_bit(np.int64(-1), np.uint64(0)))
+    for i in range(leaves.size):
+        leaf = np.int64(leaves[i])
+        hit = everywhere or has_bit(bitmap, summary_bit(leaf, np.uint64(0)))
+        j = offsets[i]
+        while not hit and j < offsets[i + 1]:
+            if terms[j] != 0:
+                hit = has_bit(bitmap, summary_bit(leaf, terms[j])) or has_bit(bitmap, summary_bit(np.int64(-1), terms[j]))
+            j += 1
+        out[i] = hit
+    return out

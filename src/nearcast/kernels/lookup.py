@@ -1,0 +1,61 @@
+"""Finding rows by id in a segment whose `id_keys` are sorted; one id may have several versions there."""
+
+import numpy as np
+from numba import njit
+
+from nearcast.kernels.mix import mix
+
+
+@njit(cache=True, nogil=True)
+def rows_of_versions(id_keys, id_rows, row_seqs, keys, seqs):
+    """The row that holds version `seqs[i]` of the id with key `keys[i]`, or -1."""
+    out = np.full(keys.size, -1, np.int64)
+    for i in range(keys.size):
+        at = np.searchsorted(id_keys, keys[i])
+        while at < id_keys.size and id_keys[at] == keys[i]:
+            if row_seqs[id_rows[at]] == seqs[i]:
+                out[i] = id_rows[at]
+                break
+            at += 1
+    return out
+
+
+@njit(cache=True, nogil=True)
+def latest_rows(id_keys, id_rows, row_seqs, keys):
+    """The row of the newest version of each id, or -1."""
+    out = np.full(keys.size, -1, np.int64)
+    for i in range(keys.size):
+        at = np.searchsorted(id_keys, keys[i])
+        while at < id_keys.size and id_keys[at] == keys[i]:
+            row = np.int64(id_rows[at])
+            if out[i] < 0 or row_seqs[row] > row_seqs[out[i]]:
+                out[i] = row
+            at += 1
+    return out
+
+
+@njit(cache=True, nogil=True)
+def digests(numbers, shape, shape_offsets, code, code_offsets, extra):
+    """A 64-bit digest of each encoded query: its numbers (as bits, one row each), its shape, its code, and `extra`."""
+    out = np.empty(numbers.shape[0], np.uint64)
+    shape_bits = shape.view(np.uint64)
+    for row in range(out.size):
+        z = mix(extra[row])
+        for j in range(numbers.shape[1]):
+            z = mix(z ^ numbers[row, j])
+        for j in range(shape_offsets[row], shape_offsets[row + 1]):
+            z = mix(z ^ shape_bits[j])
+        for j in range(code_offsets[row], code_offsets[row + 1]):
+            z = mix(z ^ code[j])
+        out[row] = z
+    return out
+
+
+@njit(cache=True, nogil=True)
+def sorted_members(sorted_values, values):
+    """Which of `values` occur in `sorted_values`."""
+    out = np.zeros(values.size, np.bool_)
+    for i in range(values.size):
+        at = np.searchsorted(sorted_values, values[i])
+        out[i] = at < sorted_values.size and sorted_values[at] == values[i]
+    return out

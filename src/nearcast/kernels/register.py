@@ -1,0 +1,201 @@
+"""Filing subscriptions: which conjunction goes under which term, in which cells.
+
+Coordinates become 32-bit integers over an extent (`grid_x`, `grid_y`); the cell of level l is their top l bits, and the
+next 8 bits place a point inside its cell. Both are monotone in the coordinate, so a box's corners bound its points exactly.
+"""
+
+import numpy as np
+from numba import njit
+
+from nearcast.kernels.directory import cell_code, sort_key, spread
+
+TOP = np.int64(0xFFFFFFFF)
+LENGTH = np.uint64(0xFFFF)
+SIXTEEN = np.uint64(16)
+LAST = np.uint64(1 << 62)
+NEGATIVE = np.uint64(1 << 63)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def grid_coordinate(value, origin, span):
+    """A coordinate as a 32-bit integer over [origin, origin + span], clipped at both ends."""
+    scaled = (value - origin) / span * 4294967296.0
+    if scaled <= 0.0:
+        return np.int64(0)
+    if scaled >= 4294967295.0:
+        return TOP
+    return np.int64(scaled)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def z_code(x, y):
+    """The 64-bit Z-order code of a place given as two 32-bit grid coordinates."""
+    return spread(x) | (spread(y) << np.uint64(1))
+
+
+@njit(cache=True, nogil=True)
+def z_codes(lon, lat, extent):
+    out = np.empty(lon.size, np.uint64)
+    for i in range(lon.size):
+        x = grid_coordinate(lon[i], extent[0], extent[2])
+        out[i] = z_code(x, grid_coordinate(lat[i], extent[1], extent[3]))
+    return out
+
+
+@njit(cache=True, nogil=True)
+def file_codes(codes, offsets, frequency_terms, frequency_counts):
+    """Reorder each conjunction so that its rarest positive term's literal comes first, and mark that term as the key.
+
+    Terms absent from the (sorted) frequency table count as never seen; ties go to the smaller term id.
+    """
+    out = codes.copy()
+    scratch = np.empty(16, np.uint64)
+    for row in range(offsets.size - 1):
+        begin = offsets[row]
+        while begin < offsets[row + 1]:
+            end = begin
+            best, best_end, best_key = np.int64(-1), np.int64(-1), np.int64(0)
+            best_count, best_term = np.int64(1) << 62, np.uint64(0)
+            while True:  # the literals of one conjunction
+                header = codes[end]
+                length = np.int64(header & LENGTH)
+                if not header & NEGATIVE:
+                    for j in range(length):
+                        term = codes[end + 1 + j]
+                        at = np.searchsorted(frequency_terms, term)
+                        count = np.int64(0)
+                        if at < frequency_terms.size and frequency_terms[at] == term:
+                            count = np.int64(frequency_counts[at])
+                        if count < best_count or (count == best_count and term < best_term):
+                            best, best_end, best_key = end, end + 1 + length, j
+                            best_count, best_term = count, term
+                end += 1 + length
+                if header & LAST:
+                    break
+            if best >= 0:
+                size = best_end - best
+                if scratch.size < size:
+                    scratch = np.empty(size * 2, np.uint64)
+                for j in range(size):
+                    scratch[j] = codes[best + j]
+                for j in range(best - begin):  # the literals before it move up
+                    out[begin + size + j] = codes[begin + j]
+                scratch[0] = (scratch[0] & ~(LENGTH << SIXTEEN) & ~LAST) | (np.uint64(best_key) << SIXTEEN)
+                for j in range(size):
+                    out[begin + j] = scratch[j]
+                at, last = begin, begin
+                while at < end:  # only the literal that is now last carries the mark
+                    out[at] &= ~LAST
+                    last = at
+                    at += 1 + np.int64(out[at] & LENGTH)
+                out[last] |= LAST
+            begin = end
+    return out
+
+
+@njit(cache=True, nogil=True)
+def key_terms(codes, offsets):
+    """(row, term) for every distinct term a row is filed under; ANY_TERM for a conjunction with no positive word."""
+    capacity = max(16, offsets.size * 2)
+    rows = np.empty(capacity, np.uint32)
+    terms = np.empty(capacity, np.uint64)
+    n = 0
+    for row in range(offsets.size - 1):
+        first = n
+        begin = offsets[row]
+        empty = begin == offsets[row + 1]
+        while begin < offsets[row + 1] or empty:
+            term = np.uint64(0)
+            if not empty:
+                header = codes[begin]
+                if not header & NEGATIVE:
+                    term = codes[begin + 1 + np.int64((header >> SIXTEEN) & LENGTH)]
+                while True:
+                    header = codes[begin]
+                    begin += 1 + np.int64(header & LENGTH)
+                    if header & LAST:
+                        break
+            empty = False
+            known = False
+            for i in range(first, n):
+                if terms[i] == term:
+                    known = True
+                    break
+            if known:
+                continue
+            if n == capacity:
+                capacity *= 2
+                more_rows = np.empty(capacity, np.uint32)
+                more_rows[:n] = rows[:n]
+                rows = more_rows
+                more_terms = np.empty(capacity, np.uint64)
+                more_terms[:n] = terms[:n]
+                terms = more_terms
+            rows[n] = row
+            terms[n] = term
+            n += 1
+    return rows[:n].copy(), terms[:n].copy()
+
+
+@njit(cache=True, nogil=True, inline="always")
+def level_for(x0, y0, x1, y1, finest, most_cells):
+    """The finest level at which a box touches at most `most_cells` cells."""
+    level = finest
+    while level > 0:
+        shift = 32 - level
+        cells = ((x1 >> shift) - (x0 >> shift) + 1) * ((y1 >> shift) - (y0 >> shift) + 1)
+        if cells <= most_cells:
+            break
+        level -= 1
+    return level
+
+
+@njit(cache=True, nogil=True)
+def cover(rows, terms, boxes, extent, coarsest, finest, most_cells):
+    """Directory pairs (sort key, entry) for every filed (row, term), unsorted.
+
+    `boxes` are min_lon, min_lat, max_lon, max_lat by row; one that crosses the antimeridian is covered as two. With
+    `coarsest == finest` every box goes to that one level, whatever the number of its cells (GI2's grid).
+    """
+    capacity = max(64, rows.size * 4)
+    keys = np.empty(capacity, np.uint64)
+    entries = np.empty(capacity, np.uint64)
+    n = 0
+    for i in range(rows.size):
+        row = rows[i]
+        y0 = grid_coordinate(boxes[row, 1], extent[1], extent[3])
+        y1 = grid_coordinate(boxes[row, 3], extent[1], extent[3])
+        wraps = boxes[row, 0] > boxes[row, 2]
+        for part in range(2 if wraps else 1):
+            west, east = boxes[row, 0], boxes[row, 2]
+            if wraps and part == 0:
+                east = 180.0
+            elif wraps:
+                west = -180.0
+            x0 = grid_coordinate(west, extent[0], extent[2])
+            x1 = grid_coordinate(east, extent[0], extent[2])
+            level = finest
+            if coarsest < finest:
+                level = max(coarsest, level_for(x0, y0, x1, y1, finest, most_cells))
+            shift = 32 - level
+            fine = 24 - level
+            for cell_x in range(x0 >> shift, (x1 >> shift) + 1):
+                min_x = max(x0 >> fine, cell_x << 8) & 255
+                max_x = min(x1 >> fine, (cell_x << 8) + 255) & 255
+                for cell_y in range(y0 >> shift, (y1 >> shift) + 1):
+                    min_y = max(y0 >> fine, cell_y << 8) & 255
+                    max_y = min(y1 >> fine, (cell_y << 8) + 255) & 255
+                    if n == capacity:
+                        capacity *= 2
+                        more = np.empty(capacity, np.uint64)
+                        more[:n] = keys[:n]
+                        keys = more
+                        more = np.empty(capacity, np.uint64)
+                        more[:n] = entries[:n]
+                        entries = more
+                    keys[n] = sort_key(cell_code(level, z_code(cell_x << shift, cell_y << shift)), terms[i])
+                    box = (np.uint64(min_x) << np.uint64(32)) | (np.uint64(min_y) << np.uint64(40))
+                    box |= (np.uint64(max_x) << np.uint64(48)) | (np.uint64(max_y) << np.uint64(56))
+                    entries[n] = np.uint64(row) | box
+                    n += 1
+    return keys[:n].copy(), entries[:n].copy()

@@ -1,0 +1,95 @@
+"""Queries as the columns that a worker matches by (`model.ops.QUERY_FIELDS`)."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from nearcast.geo import regions
+from nearcast.language.dnf import to_dnf
+from nearcast.model.errors import QueryError
+from nearcast.model.expressions import Conjunction, Expression, Literal
+from nearcast.model.ops import BEGINNING, CODE_LAST, CODE_LENGTH_MASK, CODE_NEGATIVE, NEVER
+from nearcast.model.queries import RangeQuery, TimeBound
+
+
+def encode_query(query: RangeQuery, clock: int | None = None) -> dict[str, Any]:
+    """The values of QUERY_FIELDS for `query`.
+
+    Times relative to the stream's clock need `clock`; ValueError without it. A query that nothing can match has the
+    empty time [0, 0).
+    """
+    kind, box, shape = regions.encode(query.region)
+    min_lon, min_lat, max_lon, max_lat = box
+    since, until = _times(query, clock)
+    code = encode_expression(query.text)
+    if code is None or since >= until:
+        code, since, until = code or [], 0, 0
+    predicates = [[each.name, each.op, list(each.values)] for each in query.predicates]
+    return {
+        "region_kind": kind,
+        "min_lon": min_lon,
+        "min_lat": min_lat,
+        "max_lon": max_lon,
+        "max_lat": max_lat,
+        "shape": list(shape),
+        "code": code,
+        "since": since,
+        "until": until,
+        "life": NEVER if query.life is None else query.life,
+        "predicates": json.dumps(predicates) if predicates else None,
+        "columns": None if query.columns is None else json.dumps(query.columns),
+    }
+
+
+def encode_expression(expression: Expression | None) -> list[int] | None:
+    """The `code` of a keyword expression: empty if it is always true, None if it never is."""
+    if expression is None:
+        return []
+    conjunctions = to_dnf(expression)
+    return [word for each in conjunctions for word in _encode_conjunction(each)] if conjunctions else None
+
+
+def decode_code(code: Sequence[int]) -> tuple[Conjunction, ...]:
+    """The conjunctions of a `code`; of an empty one, which is always true, the empty conjunction."""
+    conjunctions: list[Conjunction] = []
+    literals: list[Literal] = []
+    at = 0
+    while at < len(code):
+        header = int(code[at])
+        end = at + 1 + (header & CODE_LENGTH_MASK)
+        literals.append(Literal(tuple(int(term) for term in code[at + 1 : end]), bool(header & CODE_NEGATIVE)))
+        if header & CODE_LAST:
+            conjunctions.append(tuple(literals))
+            literals = []
+        at = end
+    return tuple(conjunctions) or ((),)
+
+
+def _encode_conjunction(conjunction: Conjunction) -> list[int]:
+    literals = sorted(conjunction, key=lambda literal: literal.negative)  # a positive one first: it can hold the key
+    code: list[int] = []
+    for place, literal in enumerate(literals):
+        if len(literal.terms) > CODE_LENGTH_MASK:
+            raise QueryError(f"a phrase has at most {CODE_LENGTH_MASK:,} words")
+        last = CODE_LAST if place == len(literals) - 1 else 0
+        code.append(len(literal.terms) | last | (CODE_NEGATIVE if literal.negative else 0))
+        code.extend(literal.terms)
+    return code
+
+
+def _times(query: RangeQuery, clock: int | None) -> tuple[int, int]:
+    """[since, until) of the bounds, of which `after` excludes its moment and `until` includes it."""
+    starts = [BEGINNING]
+    if query.after:
+        starts.append(_absolute(query.after, clock) + 1)
+    if query.since:
+        starts.append(_absolute(query.since, clock))
+    return max(starts), _absolute(query.until, clock) + 1 if query.until else NEVER
+
+
+def _absolute(bound: TimeBound, clock: int | None) -> int:
+    if bound.at is not None:
+        return bound.at
+    if clock is None or bound.ago is None:
+        raise ValueError("a time relative to the stream's clock can only be encoded with the clock")
+    return clock - bound.ago

@@ -1,0 +1,92 @@
+"""Regions as a query spells them: RECT(…), CIRCLE(…), POLYGON('…') or a name given before."""
+
+from collections.abc import Mapping
+from math import isfinite
+
+from nearcast.geo.wkt import parse_polygon
+from nearcast.language.messages import Span, nearest, pointed, shown
+from nearcast.language.syntax import Argument, Name, Number, Operand, Quantity, String, read_region, span_of
+from nearcast.model.errors import BadInput
+from nearcast.model.regions import Circle, Polygon, Rect, Region
+
+_SHAPES = {
+    "RECT": "RECT(min_lon, min_lat, max_lon, max_lat)",
+    "CIRCLE": "CIRCLE(lon, lat, radius km) or with m",
+    "POLYGON": "POLYGON('POLYGON((lon lat, …))')",
+}
+_KM = {"km": 1.0, "m": 0.001}
+
+
+def parse_region(text: str, regions: Mapping[str, Region] | None = None) -> Region:
+    """The region that `text` spells; QueryError, pointing at the word, where it spells none."""
+    return region_of(text, read_region(text), regions or {})
+
+
+def region_of(sql: str, node: Operand, regions: Mapping[str, Region]) -> Region:
+    """What a region's node means, with the names of `regions`."""
+    if isinstance(node, Name):
+        if node.text in regions:
+            return regions[node.text]
+        raise _unknown(sql, node, regions)
+    shape, arguments = node.name.text.upper(), node.arguments
+    if shape not in _SHAPES:
+        raise _unknown(sql, node.name, regions)
+    if len(arguments) != {"RECT": 4, "CIRCLE": 3, "POLYGON": 1}[shape]:
+        raise pointed(sql, node.name.span, f"{shape} has {len(arguments)} of its values", _SHAPES[shape])
+    match shape:
+        case "RECT":
+            return _rect(sql, arguments)
+        case "CIRCLE":
+            lon, lat = _degrees(sql, arguments[0], "longitude"), _degrees(sql, arguments[1], "latitude")
+            return Circle(lon, lat, _radius_km(sql, arguments[2]))
+        case _:
+            return _polygon(sql, arguments[0])
+
+
+def _unknown(sql: str, name: Name, regions: Mapping[str, Region]) -> BadInput:
+    message, expected = f"there is no region {shown(name.text)}", "RECT, CIRCLE, POLYGON or a region's name"
+    return pointed(sql, name.span, message, expected, nearest(name.text, [*_SHAPES, *regions]))
+
+
+def _rect(sql: str, arguments: tuple[Argument, ...]) -> Rect:
+    min_lon, min_lat, max_lon, max_lat = (
+        _degrees(sql, argument, kind) for argument, kind in zip(arguments, ("longitude", "latitude") * 2, strict=True)
+    )
+    if min_lat > max_lat:
+        message = "RECT's second latitude is below its first"
+        raise pointed(sql, span_of(arguments[3]), message, f"{_SHAPES['RECT']} with min_lat <= max_lat")
+    return Rect(min_lon, min_lat, max_lon, max_lat)
+
+
+def _degrees(sql: str, argument: Argument, kind: str) -> float:
+    if not isinstance(argument, Number):
+        raise pointed(sql, span_of(argument), f"a {kind} is a plain number of degrees", "a number")
+    bound = 180 if kind == "longitude" else 90
+    if not -bound <= argument.value <= bound:
+        swapped = " (longitude comes first)" if kind == "latitude" and abs(argument.value) <= 180 else ""
+        raise pointed(sql, argument.span, f"no such {kind}", f"a number from -{bound} to {bound}{swapped}")
+    return argument.value
+
+
+def _radius_km(sql: str, argument: Argument) -> float:
+    if isinstance(argument, Number):
+        end = argument.span.end
+        raise pointed(sql, Span(end, end + 1), "the radius has no unit", "km or m")
+    if not isinstance(argument, Quantity):
+        raise pointed(sql, span_of(argument), "this is no radius", "a number and km or m")
+    number, unit = argument.number, argument.unit
+    if unit.text.lower() not in _KM:
+        message = f"a radius is in km or m, not in {shown(unit.text)}"
+        raise pointed(sql, unit.span, message, "km or m", nearest(unit.text, _KM))
+    if number.value < 0 or not isfinite(number.value):
+        raise pointed(sql, number.span, "no such radius", "a number from 0 up")
+    return number.value * _KM[unit.text.lower()]
+
+
+def _polygon(sql: str, argument: Argument) -> Polygon:
+    if not isinstance(argument, String):
+        raise pointed(sql, span_of(argument), "a polygon is given as WKT in quotes", _SHAPES["POLYGON"])
+    try:
+        return parse_polygon(argument.text)
+    except BadInput as problem:
+        raise pointed(sql, argument.span, str(problem)) from None

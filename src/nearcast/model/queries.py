@@ -1,0 +1,59 @@
+"""What a query text means, before any plan is made for it."""
+
+from dataclasses import dataclass
+
+from nearcast.model.expressions import Expression
+from nearcast.model.regions import Region
+
+Scalar = int | float | bool | str
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A condition on an attribute: `op` is one of = <> < <= > >= between in not_in is_null is_not_null.
+
+    A comparison with a missing value, or with a value of another kind, is false.
+    """
+
+    name: str
+    op: str
+    values: tuple[Scalar, ...] = ()
+
+
+@dataclass(frozen=True)
+class TimeBound:
+    """A moment: absolute (`at`, microseconds) or relative to the stream's clock (`ago`, microseconds before it)."""
+
+    at: int | None = None
+    ago: int | None = None
+
+
+@dataclass(frozen=True)
+class RangeQuery:
+    """Posts in a region, with words, in a time, with attributes (SSTD's SRQ and CRQ, PS2Stream's STS, Tornado's range).
+
+    `after` is exclusive; `since` and `until` are inclusive (they come from BETWEEN). `life` (FOR) is in microseconds.
+    `columns` are the SELECT's, None for all. `limit` is None unless asked for.
+    """
+
+    region: Region | None = None
+    text: Expression | None = None
+    predicates: tuple[Predicate, ...] = ()
+    after: TimeBound | None = None
+    since: TimeBound | None = None
+    until: TimeBound | None = None
+    life: int | None = None
+    columns: tuple[str, ...] | None = None
+    limit: int | None = None
+
+
+Query = RangeQuery
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A query as typed, and whether only its plan was asked for (EXPLAIN)."""
+
+    query: Query
+    explain: bool
+    sql: str

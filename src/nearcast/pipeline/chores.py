@@ -1,0 +1,239 @@
+"""Chores: what keeps the state small, done by each worker at the end of its task and committed with the batch.
+
+Merging rewrites small segments as larger ones; ended subscriptions move to segments that only late posts look at; deleted posts
+leave the disk; expired time slots become Parquet in the archive. At most one merge of a kind a batch, so that none takes long.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.index.posts import PostSegment, write_posts
+from nearcast.index.rows import Rows
+from nearcast.index.segment import Segment
+from nearcast.index.subscriptions import EndLog
+from nearcast.kernels.register import file_codes
+from nearcast.model.ops import BEGINNING, NEVER
+from nearcast.pipeline.plan import Plan, open_segments
+from nearcast.pipeline.report import Report
+from nearcast.state.bundle import bundle_table, open_bundle
+from nearcast.state.deletes import deletes_for
+from nearcast.state.files import open_table, write_parquet, write_table
+from nearcast.state.manifest import (
+    ARCHIVE,
+    DELETES,
+    ENDS,
+    POSTS,
+    REJECTS,
+    RESULTS,
+    SUBSCRIPTIONS,
+    TERMS,
+    SegmentRef,
+)
+from nearcast.state.merging import run_to_merge, to_merge
+from nearcast.state.results import Results
+from nearcast.state.terms import TermTable, frequencies
+
+MANY_ENDS = 0.2  # of a segment's rows: then it is rewritten alone
+
+
+def do_chores(plan: Plan, worker: int, report: Report) -> None:
+    with report.timed("chores"):
+        Chores(plan, worker, report).all()
+
+
+class Chores:
+    def __init__(self, plan: Plan, worker: int, report: Report) -> None:
+        self.plan = plan
+        self.worker = worker
+        self.report = report
+        self.manifest = plan.manifest
+
+    def all(self) -> None:
+        self.expire_posts()
+        self.merge_posts()
+        self.merge_subscriptions()
+        if self.worker == 0:
+            self.merge_results()
+            self.merge_terms()
+            self.merge_plain()
+
+    def mine(self, kind: str) -> list[SegmentRef]:
+        """Segments that are this worker's to rewrite and that this task has not rewritten yet."""
+        workers = self.plan.settings.workers
+        gone = set(self.report.gone)
+        return [s for s in self.manifest.of(kind) if s.owner % workers == self.worker and s.name not in gone]
+
+    def replace(self, old: list[SegmentRef], new: list[SegmentRef]) -> None:
+        self.report.gone += [ref.name for ref in old]
+        self.report.segments += new
+        self.report.count(merges=1, merged_rows=sum(ref.rows for ref in new))
+
+    def ref(self, kind: str, name: str, rows: int, size: int, old: list[SegmentRef], **facts: int) -> SegmentRef:
+        same = {ref.facts.get("workers") for ref in old} == {self.plan.settings.workers}
+        shared = {"workers": self.plan.settings.workers} if same else {}
+        bounds = min(ref.min_ts for ref in old), max(ref.max_ts for ref in old)
+        return SegmentRef(kind, name, rows, size, self.plan.batch, self.worker, *bounds, facts={**shared, **facts})
+
+    def name(self, kind: str) -> str:
+        return self.plan.state.new_name(kind, self.plan.batch, self.worker)
+
+    # -- posts ---------------------------------------------------------------------------------------------------------
+
+    def merge_posts(self) -> None:
+        old = to_merge(self.mine(POSTS))
+        if old:
+            table = pa.concat_tables([self.read_posts(ref) for ref in old], promote_options="default")
+            self.replace(old, self.write_posts(table.combine_chunks(), old))
+
+    def read_posts(self, ref: SegmentRef) -> pa.Table:
+        """All posts of a segment but the deleted ones."""
+        segment = PostSegment(self.plan.state.path(ref.name))
+        table = segment.all()
+        return table.filter(pa.array(~segment.deleted(deletes_for(self.plan.state, self.manifest, ref))))
+
+    def write_posts(self, table: pa.Table, old: list[SegmentRef]) -> list[SegmentRef]:
+        if not len(table):
+            return []
+        name = self.name(POSTS)
+        size, _ = write_posts(self.plan.state.path(name), table)
+        ts = table["ts"].to_numpy()
+        ref = self.ref(POSTS, name, len(table), size, old, cleaned=self.plan.batch - 1)
+        return [replace(ref, min_ts=int(ts.min()), max_ts=int(ts.max()))]
+
+    def expire_posts(self) -> None:
+        """Whole time slots that retention has passed go to the archive."""
+        settings, clock = self.plan.settings, self.manifest.clock
+        if settings.retention is None or clock is None:
+            return
+        horizon = (clock - settings.retention) // settings.slot * settings.slot
+        for ref in self.mine(POSTS):
+            if ref.min_ts // settings.slot * settings.slot >= horizon:
+                continue
+            table = self.read_posts(ref)
+            expired = table["ts"].to_numpy() < horizon
+            archived = self.archive(table.filter(pa.array(expired)), ref)
+            kept = table.filter(pa.array(~expired))
+            self.replace([ref], self.write_posts(kept.combine_chunks(), [ref]) + archived)
+            self.report.count(expired=int(expired.sum()))
+
+    def archive(self, table: pa.Table, old: SegmentRef) -> list[SegmentRef]:
+        """One Parquet file a slot; any engine reads it."""
+        slot = self.plan.settings.slot
+        slots = table["ts"].to_numpy() // slot
+        refs = []
+        for number in np.unique(slots):
+            part = archived_table(table.filter(pa.array(slots == number)).drop_columns(["leaf", "terms"]))
+            begin = datetime.fromtimestamp(int(number) * slot / 1e6, UTC).strftime("%Y-%m-%dT%H%M")
+            name = f"archive/slot={begin}/{self.name(POSTS).rsplit('/', 1)[1]}"
+            size = write_parquet(self.plan.state.path(name, ".parquet"), part)
+            ts = part["ts"].cast(pa.int64()).to_numpy()
+            ref = self.ref(ARCHIVE, name, len(part), size, [old])
+            refs.append(replace(ref, min_ts=int(ts.min()), max_ts=int(ts.max())))
+        return refs
+
+    # -- subscriptions -------------------------------------------------------------------------------------------------
+
+    def merge_subscriptions(self) -> None:
+        refs = self.mine(SUBSCRIPTIONS)
+        ends = [(ref.batch, ref.rows) for ref in self.manifest.of(ENDS)]
+        for ended in (0, 1):
+            old = to_merge([ref for ref in refs if ref.facts.get("ended", 0) == ended])
+            if not old and not ended:  # nothing to merge: is there a segment that is mostly ended?
+                pending = {r.name: sum(n for b, n in ends if b > r.facts.get("folded", -1)) for r in refs}
+                old = [r for r in refs if pending[r.name] > MANY_ENDS * r.rows + 1000][:1]
+            if old:
+                self.replace(old, self.rewrite(old, bool(ended)))
+                return
+
+    def rewrite(self, old: list[SegmentRef], ended: bool) -> list[SegmentRef]:
+        """Segments as one, ends folded in, words filed by what is frequent now; what has ended apart."""
+        segments = open_segments(self.plan, [ref.name for ref in old])
+        first = NEVER if self.manifest.first_post is None else self.manifest.first_post
+        log = self.ends()
+        parts = []
+        for segment in segments.values():
+            stop = log.of(segment).applied(segment.rows, np.arange(len(segment)), first)
+            unresolved = (segment.rows.life != NEVER) & (first == NEVER)
+            life = np.where(unresolved, segment.rows.life, NEVER)
+            parts.append(Rows(**{**segment.rows.__dict__, "end": stop, "life": life}))
+        rows = Rows.concat(parts)
+        clock = BEGINNING if self.manifest.clock is None else self.manifest.clock
+        retention = self.plan.settings.retention
+        over = (rows.end <= clock) | (rows.end <= rows.start)
+        dead = (rows.end <= rows.start) | (over & (retention is not None) & (rows.end <= clock - (retention or 0)))
+        refs = []
+        for kind, mask in ((0, ~over), (1, over & ~dead)):
+            if mask.any():
+                refs.append(self.write_subscriptions(rows.take(np.flatnonzero(mask)), old, kind))
+        return refs
+
+    def write_subscriptions(self, rows: Rows, old: list[SegmentRef], ended: int) -> SegmentRef:
+        tables = [TermTable.open(self.plan.state.path(ref.name)) for ref in self.manifest.of(TERMS)]
+        code = file_codes(rows.code, rows.code_offsets, *frequencies(tables))
+        segment = Segment.build(Rows(**{**rows.__dict__, "code": code}), self.plan.filing)
+        name = self.name(SUBSCRIPTIONS)
+        arrays = {**segment.arrays(), "summary": self.plan.router.summary(segment.rows)}
+        size = write_table(self.plan.state.path(name), bundle_table(arrays))
+        return self.ref(SUBSCRIPTIONS, name, len(rows), size, old, ended=ended, folded=self.plan.batch - 1)
+
+    def ends(self) -> EndLog:
+        logs = []
+        for ref in self.manifest.of(ENDS):
+            arrays = open_bundle(self.plan.state.path(ref.name))
+            logs.append(EndLog(*(np.asarray(arrays[name]) for name in ("key", "seq", "end"))))
+        return EndLog.concat(logs)
+
+    # -- the rest, by worker 0 -----------------------------------------------------------------------------------------
+
+    def merge_results(self) -> None:
+        old = run_to_merge(sorted(self.manifest.of(RESULTS), key=lambda ref: ref.facts["seq"]))
+        if not old:
+            return
+        whole = Results.concat([Results.open(self.plan.state.path(ref.name)) for ref in old])
+        name = self.name(RESULTS)
+        path = self.plan.state.path(name)
+        size = whole.write(path)
+        prints = []
+        for ref in old:
+            index = self.plan.state.path(ref.name, ".index.arrow")
+            if index.exists():
+                prints.append(np.asarray(open_bundle(index)["fingerprints"]))
+        if prints:
+            arrays = {"fingerprints": np.unique(np.concatenate(prints))}
+            size += write_table(path.with_suffix(".index.arrow"), bundle_table(arrays))
+        self.replace(old, [self.ref(RESULTS, name, len(whole), size, old, seq=old[0].facts["seq"], workers=0)])
+
+    def merge_terms(self) -> None:
+        old = to_merge(self.manifest.of(TERMS))
+        if old:
+            merged = TermTable.merged([TermTable.open(self.plan.state.path(ref.name)) for ref in old])
+            name = self.name(TERMS)
+            size = merged.write(self.plan.state.path(name))
+            self.replace(old, [self.ref(TERMS, name, len(merged.term), size, old)])
+
+    def merge_plain(self) -> None:
+        """Ends, deletes and rejects: small tables, joined end to end."""
+        for kind in (ENDS, DELETES, REJECTS):
+            old = to_merge(self.manifest.of(kind))
+            if not old:
+                continue
+            name = self.name(kind)
+            path = self.plan.state.path(name)
+            if kind == ENDS:
+                bundles = [open_bundle(self.plan.state.path(ref.name)) for ref in old]
+                arrays = {key: np.concatenate([np.asarray(b[key]) for b in bundles]) for key in ("key", "seq", "end")}
+                rows, size = len(arrays["key"]), write_table(path, bundle_table(arrays))
+            else:
+                table = pa.concat_tables([open_table(self.plan.state.path(ref.name)) for ref in old])
+                rows, size = len(table), write_table(path, table, compression="lz4" if kind == REJECTS else None)
+            ref = self.ref(kind, name, rows, size, old)
+            self.replace(old, [replace(ref, batch=max(each.batch for each in old))])
+
+
+def archived_table(table: pa.Table) -> pa.Table:
+    """Posts as anyone would expect to find them in Parquet: times as times."""
+    ts = table["ts"].cast(pa.timestamp("us", tz="UTC"))
+    return table.set_column(table.schema.get_field_index("ts"), "ts", ts)

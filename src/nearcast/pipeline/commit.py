@@ -1,0 +1,58 @@
+"""Commit: the reports of a batch become the next manifest, or nothing happened."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from nearcast.pipeline.plan import Plan
+from nearcast.pipeline.report import Report
+from nearcast.state.deletes import still_needed
+from nearcast.state.manifest import RESULTS, Manifest, SegmentRef, commit
+
+
+def commit_batch(plan: Plan, query_id: str, reports: Sequence[Report], extra: Sequence[SegmentRef] = ()) -> Manifest:
+    """The manifest after the batch. `extra` are segments that the driver itself wrote (answers)."""
+    before = plan.manifest
+    reports = sorted(reports, key=lambda report: report.worker)
+    gone = [name for report in reports for name in report.gone]
+    new = [ref for report in reports for ref in report.segments] + list(extra)
+    new, next_seq = number_results(new, before.next_seq)
+    counts = dict(before.counts)
+    for report in reports:
+        for name, value in report.counts.items():
+            counts[name] = counts.get(name, 0) + value
+    counts["results"] = next_seq
+    counts["batches"] = counts.get("batches", 0) + 1
+    clocks = [report.clock for report in reports if report.clock is not None]
+    clock = max([*clocks, *([] if before.clock is None else [before.clock])], default=None)
+    after = replace(
+        before,
+        query_id=query_id,
+        batch=plan.batch,
+        clock=clock,
+        next_seq=next_seq,
+        next_op=before.next_op + max((report.ops for report in reports), default=0),
+        counts=counts,
+        load=[worker_load(report) for report in reports],
+        segments=tuple(still_needed(before.replacing(gone, new))),
+    )
+    return commit(plan.state.manifests, before, after)
+
+
+def number_results(refs: list[SegmentRef], next_seq: int) -> tuple[list[SegmentRef], int]:
+    """Give new results their place in the outbox; merged ones have theirs."""
+    out = []
+    for ref in refs:
+        if ref.kind == RESULTS and "seq" not in ref.facts:
+            ref = replace(ref, facts={**ref.facts, "seq": next_seq})
+            next_seq += ref.rows
+        out.append(ref)
+    return out, next_seq
+
+
+def worker_load(report: Report) -> dict[str, float]:
+    """What a worker did in its last batch, for `status` and for balancing."""
+    kept = ("posts", "tried", "candidates", "matches", "stored")
+    load: dict[str, float] = {"worker": report.worker}
+    load.update({name: report.counts.get(name, 0) for name in kept})
+    load["seconds"] = round(sum(report.seconds.values()), 4)
+    return load

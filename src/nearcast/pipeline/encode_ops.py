@@ -1,0 +1,207 @@
+"""Raw ops → encoded ops (`model.ops.OPS`): SQL texts are parsed one by one, bulk columns all at once."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nearcast.geo.regions import encode as encode_region
+from nearcast.geo.wkt import parse_polygon
+from nearcast.language import check_search, check_subscription, encode_query, parse
+from nearcast.language.encode import encode_expression
+from nearcast.language.keywords import parse_contains
+from nearcast.model.errors import BadInput
+from nearcast.model.expressions import Or
+from nearcast.model.ops import BEGINNING, CODE_LAST, NEVER, OP_NAMES, OPS, QUERY_FIELDS, SEARCH, SUBSCRIBE
+from nearcast.model.posts import REJECTS
+from nearcast.model.regions import CIRCLE, EVERYWHERE, RECT, Circle, Region
+from nearcast.text.tokenizer import Tokenizer
+
+PLAIN = r'["()#@]|\b(?:AND|OR|NOT)\b'  # a text with any of these is an expression, not just words
+NOTHING = {
+    "region_kind": EVERYWHERE, "min_lon": -180.0, "min_lat": -90.0, "max_lon": 180.0, "max_lat": 90.0,
+    "shape": [], "code": [], "since": BEGINNING, "until": NEVER, "life": NEVER, "predicates": None, "columns": None,
+}  # fmt: skip
+
+
+def encode_ops(
+    raw: pa.Table, tokenizer: Tokenizer, regions: Mapping[str, Region] | None = None
+) -> tuple[pa.Table, pa.Table]:
+    """(ops, rejects). The order of the ops is kept; one bad query rejects itself and nothing else."""
+    if not len(raw):
+        return OPS.empty_table(), REJECTS.empty_table()
+    codes = pc.index_in(raw["op"], pa.array(list(OP_NAMES))).cast(pa.uint8())
+    asks = pc.is_in(codes, pa.array([SUBSCRIBE, SEARCH], pa.uint8()))
+    has_sql = pc.is_valid(raw["sql"])
+    bulk = pc.and_(asks, pc.invert(has_sql)).to_numpy()
+    by_sql = pc.and_(asks, has_sql).to_numpy()
+    reasons: dict[int, str] = {}
+    parts: list[tuple[np.ndarray, pa.Table]] = []
+    rest = np.flatnonzero(~bulk & ~by_sql)
+    if len(rest):
+        parts.append((rest, _one_by_one(rest, lambda _: dict(NOTHING), reasons)))
+    if by_sql.any():
+        rows = np.flatnonzero(by_sql)
+        texts, kinds = raw["sql"].take(pa.array(rows)).to_pylist(), codes.take(pa.array(rows)).to_pylist()
+        parts.append(
+            (rows, _one_by_one(rows, lambda i: _encode_sql(texts[i], kinds[i], tokenizer, regions or {}), reasons))
+        )
+    if bulk.any():
+        rows = np.flatnonzero(bulk)
+        parts.append((rows, encode_bulk(raw.take(pa.array(rows)), tokenizer, rows, reasons)))
+    order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
+    queries = pa.concat_tables([table for _, table in parts])
+    if len(parts) > 1:
+        queries = queries.take(pa.array(order))
+    base = [codes, raw["id"], raw["id_text"], raw["ts"], raw["sql"]]
+    ops = pa.table([*base, *queries.columns], schema=OPS)
+    if not reasons:
+        return ops, REJECTS.empty_table()
+    bad = np.array(sorted(reasons))
+    kept = np.setdiff1d(np.arange(len(raw)), bad)
+    return ops.take(pa.array(kept)), reject_rows(raw, bad, [reasons[i] for i in bad])
+
+
+def reject_rows(raw: pa.Table, rows: np.ndarray, reasons: list[str]) -> pa.Table:
+    """Rejects with the raw op as JSON."""
+    records = []
+    for record in raw.take(pa.array(rows)).to_pylist():
+        record["id"] = record.pop("id_text", None) or record["id"]
+        records.append(json.dumps({k: v for k, v in record.items() if v is not None}, default=str, ensure_ascii=False))
+    return pa.table([reasons, records], schema=REJECTS)
+
+
+def _one_by_one(rows: np.ndarray, encode: Callable[[int], dict[str, Any]], reasons: dict[int, str]) -> pa.Table:
+    encoded = []
+    for i, row in enumerate(rows):
+        try:
+            encoded.append(encode(i))
+        except BadInput as error:
+            reasons[int(row)] = str(error)
+            encoded.append(NOTHING)
+    return pa.Table.from_pylist(encoded, schema=pa.schema(QUERY_FIELDS))
+
+
+def _encode_sql(sql: str, kind: int, tokenizer: Tokenizer, regions: Mapping[str, Region]) -> dict[str, Any]:
+    statement = parse(sql, tokenizer, regions)
+    if kind == SUBSCRIBE:
+        check_subscription(statement)
+        return encode_query(statement.query)
+    check_search(statement)
+    return dict(NOTHING)  # a search is planned from its text when it is answered
+
+
+def encode_bulk(table: pa.Table, tokenizer: Tokenizer, rows: np.ndarray, reasons: dict[int, str]) -> pa.Table:
+    """Subscriptions given as columns, without a Python loop where they are rectangles or circles and plain words."""
+    n = len(table)
+    boxes, kinds, shapes, shape_offsets = _bulk_regions(table, rows, reasons)
+    code, code_offsets = _bulk_codes(table, tokenizer, rows, reasons)
+    life = np.full(n, NEVER, np.int64)
+    if "for_seconds" in table.column_names:
+        seconds = _numbers(table, "for_seconds")
+        given = np.isfinite(seconds) & (seconds > 0)
+        life[given] = (seconds[given] * 1e6).astype(np.int64)
+    columns = [
+        pa.array(kinds), *(pa.array(boxes[:, i]) for i in range(4)),
+        pa.ListArray.from_arrays(pa.array(shape_offsets), pa.array(shapes)),
+        pa.ListArray.from_arrays(pa.array(code_offsets), pa.array(code)),
+        pa.array(np.full(n, BEGINNING)), pa.array(np.full(n, NEVER)), pa.array(life),
+        pa.nulls(n, pa.string()), pa.nulls(n, pa.string()),
+    ]  # fmt: skip
+    return pa.table(columns, schema=pa.schema(QUERY_FIELDS))
+
+
+def _numbers(table: pa.Table, name: str) -> np.ndarray:
+    if name not in table.column_names:
+        return np.full(len(table), np.nan)
+    return table[name].cast(pa.float64()).to_numpy()
+
+
+def _bulk_regions(
+    table: pa.Table, rows: np.ndarray, reasons: dict[int, str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    n = len(table)
+    boxes = np.stack([_numbers(table, name) for name in ("min_lon", "min_lat", "max_lon", "max_lat")], axis=1)
+    lon, lat, radius = (_numbers(table, name) for name in ("lon", "lat", "radius_km"))
+    boxed = ~np.isnan(boxes).all(axis=1)
+    round_ = ~boxed & ~(np.isnan(lon) & np.isnan(lat) & np.isnan(radius))
+    polygons = table["polygon"] if "polygon" in table.column_names else None
+    drawn = ~boxed & ~round_ & (pc.is_valid(polygons).to_numpy() if polygons is not None else np.zeros(n, np.bool_))
+    kinds = np.full(n, EVERYWHERE, np.uint8)
+    kinds[boxed] = RECT
+    bad = boxed & ~(
+        (np.abs(boxes[:, [0, 2]]) <= 180).all(axis=1) & (np.abs(boxes[:, [1, 3]]) <= 90).all(axis=1)
+        & (boxes[:, 1] <= boxes[:, 3])
+    )  # fmt: skip
+    for i in np.flatnonzero(bad):
+        reasons[int(rows[i])] = "bad rectangle: lon in -180..180, lat in -90..90, min_lat not above max_lat"
+    boxes[~boxed | bad] = (-180.0, -90.0, 180.0, 90.0)
+    shapes: dict[int, list[float]] = {}
+    for i in np.flatnonzero(round_ | drawn):  # bounding boxes of circles and polygons are worked out one by one
+        try:
+            if round_[i]:
+                if not (abs(lon[i]) <= 180 and abs(lat[i]) <= 90 and 0 <= radius[i] < np.inf):
+                    raise BadInput("bad circle: lon in -180..180, lat in -90..90, radius_km not negative")
+                region: Region = Circle(float(lon[i]), float(lat[i]), float(radius[i]))
+            else:
+                region = parse_polygon(polygons[int(i)].as_py())
+            kinds[i], boxes[i], shape = encode_region(region)
+            shapes[int(i)] = list(shape)
+        except BadInput as error:
+            reasons[int(rows[i])] = str(error)
+    sizes = np.zeros(n + 1, np.int32)
+    for i, shape in shapes.items():
+        sizes[i + 1] = len(shape)
+    flat = np.array([value for i in sorted(shapes) for value in shapes[i]], np.float64)
+    return boxes, kinds, flat, np.cumsum(sizes, dtype=np.int32)
+
+
+def _bulk_codes(
+    table: pa.Table, tokenizer: Tokenizer, rows: np.ndarray, reasons: dict[int, str]
+) -> tuple[np.ndarray, np.ndarray]:
+    n = len(table)
+    words = [table[name] if name in table.column_names else pa.nulls(n, pa.string()) for name in ("text", "overlaps")]
+    any_of = pc.and_(pc.is_valid(words[1]), pc.invert(pc.is_valid(words[0])))
+    text = pc.fill_null(pc.coalesce(words[0], words[1]), "")
+    text = pa.concat_arrays(text.chunks) if isinstance(text, pa.ChunkedArray) else text
+    terms, offsets = tokenizer.terms(text)
+    pieces = pc.list_value_length(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(text)))
+    empty = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(text)), 0).to_numpy(zero_copy_only=False)
+    counts = np.diff(offsets)
+    odd = (counts != pieces.to_numpy(zero_copy_only=False)) & ~empty
+    odd |= pc.match_substring_regex(text, PLAIN).to_numpy(zero_copy_only=False)
+    odd |= pc.and_(pc.is_valid(words[0]), pc.is_valid(words[1])).to_numpy(zero_copy_only=False)
+    any_mask = any_of.to_numpy(zero_copy_only=False)
+    code = np.empty(2 * len(terms), np.uint64)
+    code[0::2] = 1
+    code[1::2] = terms
+    code[0::2][np.repeat(any_mask, counts)] |= np.uint64(CODE_LAST)
+    ends = offsets[1:][counts > 0] - 1
+    code[0::2][ends] |= np.uint64(CODE_LAST)
+    if not odd.any():
+        return code, (2 * offsets).astype(np.int32)
+    parts = [code[2 * offsets[i] : 2 * offsets[i + 1]] for i in range(n)]
+    for i in np.flatnonzero(odd):
+        try:
+            parts[i] = np.array(_expression_code([w[int(i)].as_py() for w in words], tokenizer), np.uint64)
+        except BadInput as error:
+            reasons[int(rows[i])] = str(error)
+            parts[i] = np.empty(0, np.uint64)
+    lengths = np.array([0, *(len(part) for part in parts)])
+    return np.concatenate(parts), np.cumsum(lengths).astype(np.int32)
+
+
+def _expression_code(words: list[str | None], tokenizer: Tokenizer) -> list[int]:
+    if words[0] is not None and words[1] is not None:
+        raise BadInput("give text (all words) or overlaps (any word), not both")
+    if words[0] is not None:
+        expression = parse_contains(words[0], tokenizer)
+    else:
+        expression = Or(tuple(parse_contains(word, tokenizer) for word in str(words[1]).split()))
+    code = encode_expression(expression)
+    if code is None:
+        raise BadInput("this expression can match nothing")
+    return code

@@ -1,0 +1,103 @@
+"""What the tasks of a batch must know: small enough to travel with each of them."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from nearcast.index.filing import Filing
+from nearcast.index.gi2 import gi2
+from nearcast.index.pyramid import PYRAMID
+from nearcast.index.segment import Segment
+from nearcast.kernels.grid import SUMMARY_BITS, set_bits
+from nearcast.routing.uniform_grid import UniformGrid
+from nearcast.state.bundle import open_bundle
+from nearcast.state.directory import StateDirectory
+from nearcast.state.manifest import SUBSCRIPTIONS, Manifest
+from nearcast.text.tokenizer import Tokenizer
+
+DAY = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run may choose, apart from where things are. Times in microseconds."""
+
+    workers: int = 2
+    keep: str = "posts"  # or "none"
+    index: str = "pyramid"  # or "gi2"
+    keep_accents: bool = False
+    max_future: int | None = DAY
+    retention: int | None = None
+    keep_results: int | None = None
+    slot: int = 3 * DAY
+    lateness: int = 0
+    merge: bool = True
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A batch: the state before it, where that lies, and how it is to be worked on. `arrival` is the batch's own time."""
+
+    root: str
+    manifest: Manifest
+    settings: Settings
+    batch: int = 0
+    arrival: int | None = None
+
+    @property
+    def state(self) -> StateDirectory:
+        return StateDirectory(self.root)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer(keep_accents=self.settings.keep_accents)
+
+    @property
+    def router(self) -> UniformGrid:
+        return open_router(self.root, self.manifest.router or "")
+
+    @property
+    def filing(self) -> Filing:
+        return gi2(self.router.extent) if self.settings.index == "gi2" else PYRAMID
+
+
+@lru_cache(maxsize=2)
+def open_router(root: str, name: str) -> UniformGrid:
+    return UniformGrid.load(Path(root) / name)
+
+
+_segments: dict[str, Segment] = {}
+
+
+def open_segments(plan: Plan, names: list[str]) -> dict[str, Segment]:
+    """Segments of subscriptions by name, mapped once per process and forgotten when they leave the manifest."""
+    current = {ref.name for ref in plan.manifest.of(SUBSCRIPTIONS)}
+    for name in [name for name in _segments if name not in current]:
+        del _segments[name]
+    for name in names:
+        if name not in _segments:
+            arrays = open_bundle(plan.state.path(name))
+            arrays.pop("summary")
+            _segments[name] = Segment.from_arrays(arrays)
+    return {name: _segments[name] for name in names}
+
+
+_summary: tuple[str, frozenset[str], np.ndarray] | None = None
+
+
+def open_summary(plan: Plan) -> np.ndarray:
+    """The textual summary of all leaves: a bit for each (leaf, term) that a subscription is filed under.
+
+    Kept in the process; segments that were added since are added to it, and bits of ended subscriptions stay until it is
+    made anew (seed 002 §4.6 cleans lazily too).
+    """
+    global _summary
+    names = frozenset(ref.name for ref in plan.manifest.of(SUBSCRIPTIONS))
+    if _summary is None or _summary[0] != plan.root or not _summary[1] <= names:
+        _summary = (plan.root, frozenset(), np.zeros(1 << (SUMMARY_BITS - 6), np.uint64))
+    for name in sorted(names - _summary[1]):
+        set_bits(_summary[2], np.asarray(open_bundle(plan.state.path(name))["summary"]))
+    _summary = (plan.root, names, _summary[2])
+    return _summary[2]

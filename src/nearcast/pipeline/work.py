@@ -1,0 +1,325 @@
+"""Work: what one worker does with its packets of a batch. Reads the state before the batch, writes new files, reports them."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.index.attributes import satisfied
+from nearcast.index.posts import PostSegment, Vocabulary, chunk, post_fingerprints, write_posts
+from nearcast.index.rows import Rows
+from nearcast.index.segment import Matches, PostColumns, Segment
+from nearcast.index.subscriptions import EndLog, SubscriptionSet, ids_of
+from nearcast.kernels.lookup import sorted_members
+from nearcast.model.ops import BEGINNING, NEVER
+from nearcast.model.posts import REJECTS
+from nearcast.pipeline import packets as kinds
+from nearcast.pipeline.chores import do_chores
+from nearcast.pipeline.dictionary import new_words
+from nearcast.pipeline.plan import Plan, open_segments
+from nearcast.pipeline.report import Report
+from nearcast.pipeline.resolve import Resolved, resolve
+from nearcast.state import results as outbox
+from nearcast.state.bundle import bundle_table, open_bundle
+from nearcast.state.deletes import deletes_for
+from nearcast.state.files import write_table
+from nearcast.state.manifest import DELETES, ENDS, POSTS, REJECTS as REJECTED, RESULTS, SUBSCRIPTIONS, TERMS, SegmentRef
+from nearcast.state.results import LATE, MATCH, Results
+from nearcast.state.terms import TermTable, frequencies
+
+FUTURE = "time lies too far in the future"
+
+
+def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
+    """Ops first, then posts: file new subscriptions and let them catch up, match, store, report."""
+    task = Task(plan, worker)
+    with task.report.timed("decode"):
+        tables = kinds.unpack(packets)
+    resolved = task.apply(tables[kinds.OPS]) if kinds.OPS in tables else None
+    rejects = [tables[kinds.REJECTS]] if kinds.REJECTS in tables else []
+    found: list[Results] = []
+    if resolved is not None:
+        found += task.catch_up(resolved)
+        rejects += [resolved.rejects] if worker == 0 else []
+    if kinds.POSTS in tables:
+        posts, late, refused = task.admit(tables[kinds.POSTS])
+        rejects.append(refused)
+        found += task.match(posts, late, resolved)
+        task.keep(posts, late, found[-1:])
+    task.write_results(found)
+    task.write_rejects(rejects)
+    if plan.settings.merge:
+        do_chores(plan, worker, task.report)
+    return task.report
+
+
+class Task:
+    def __init__(self, plan: Plan, worker: int) -> None:
+        self.plan = plan
+        self.worker = worker
+        self.report = Report(worker)
+        self.manifest = plan.manifest
+        self.first_post = NEVER if self.manifest.first_post is None else self.manifest.first_post
+
+    def mine(self, ref: SegmentRef) -> bool:
+        """Whether a segment may hold something of this worker's leaves."""
+        return ref.facts.get("workers") != self.plan.settings.workers or ref.owner == self.worker
+
+    def add(self, kind: str, name: str, rows: int, size: int, **more: int) -> None:
+        facts = {"workers": self.plan.settings.workers}
+        ref = SegmentRef(kind, name, rows, size, self.plan.batch, self.worker, facts=facts, **more)
+        self.report.segments.append(ref)
+
+    def new_name(self, kind: str) -> str:
+        return self.plan.state.new_name(kind, self.plan.batch, self.worker)
+
+    # -- ops -----------------------------------------------------------------------------------------------------------
+
+    def ends(self) -> EndLog:
+        logs = []
+        for ref in self.manifest.of(ENDS):
+            arrays = open_bundle(self.plan.state.path(ref.name))
+            logs.append(EndLog(*(np.asarray(arrays[name]) for name in ("key", "seq", "end"))))
+        return EndLog.concat(logs)
+
+    def standing(self, all_workers: bool = False, more: Resolved | None = None, own: Segment | None = None) -> SubscriptionSet:
+        """The subscriptions of this worker (or of all), and those that this batch adds."""
+        names = [ref.name for ref in self.manifest.of(SUBSCRIPTIONS) if all_workers or self.mine(ref)]
+        segments = open_segments(self.plan, names)
+        ends = self.ends()
+        if more is not None:
+            ends = EndLog.concat([ends, more.ends])
+        if own is not None:
+            segments = {**segments, "this batch": own}
+        return SubscriptionSet(segments, ends, self.first_post)
+
+    def apply(self, ops: pa.Table) -> Resolved:
+        """Work out what the ops mean and write this worker's share of the result."""
+        report, plan = self.report, self.plan
+        with report.timed("ops"):
+            tables = [TermTable.open(plan.state.path(ref.name)) for ref in self.manifest.of(TERMS)]
+            everyone = self.standing(all_workers=True)
+            resolved = resolve(ops, everyone, self.manifest.clock, self.manifest.next_op, frequencies(tables))
+            report.ops = len(ops)
+            self.own = self._file(resolved.rows)
+        if self.worker == 0:
+            report.count(**resolved.counts)
+            report.searches = [dict(row) for row in resolved.searches.to_pylist()]
+            if len(resolved.ends):
+                arrays = {"key": resolved.ends.key, "seq": resolved.ends.seq, "end": resolved.ends.end}
+                name = self.new_name(ENDS)
+                self.add(ENDS, name, len(resolved.ends), write_table(plan.state.path(name), bundle_table(arrays)))
+            if len(resolved.deletes):
+                name = self.new_name(DELETES)
+                batch = pa.array(np.full(len(resolved.deletes), plan.batch))
+                table = resolved.deletes.append_column("batch", batch)
+                self.add(DELETES, name, len(table), write_table(plan.state.path(name), table))
+        return resolved
+
+    def _file(self, rows: Rows) -> Segment | None:
+        """Index and write the new subscriptions that concern this worker's leaves."""
+        if not len(rows):
+            return None
+        keepers, home = self.plan.router.keepers(rows, self.plan.settings.workers)
+        mine = np.flatnonzero(keepers[:, self.worker])
+        if not len(mine):
+            return None
+        rows = rows.take(mine)
+        rows = Rows(**{**rows.__dict__, "home": (home[mine] == self.worker).astype(np.uint8)})
+        segment = Segment.build(rows, self.plan.filing)
+        name = self.new_name(SUBSCRIPTIONS)
+        arrays = {**segment.arrays(), "summary": self.plan.router.summary(segment.rows)}
+        size = write_table(self.plan.state.path(name), bundle_table(arrays))
+        self.add(SUBSCRIPTIONS, name, len(rows), size)
+        self.report.count(filed=len(rows))
+        return segment
+
+    def catch_up(self, resolved: Resolved) -> list[Results]:
+        """Results of new subscriptions among the posts already kept."""
+        if self.own is None or self.plan.settings.keep == "none" or self.manifest.clock is None:
+            return []
+        found = []
+        with self.report.timed("catch up"):
+            since = int(self.own.rows.start.min())
+            ends = resolved.ends.of(self.own)
+            owners = self.plan.router.owners(self.plan.settings.workers)
+            for ref in self.manifest.of(POSTS):
+                if ref.max_ts < since or not self.mine(ref):
+                    continue
+                segment = PostSegment(self.plan.state.path(ref.name))
+                rows = np.flatnonzero((segment.ts >= since) & (owners[segment.leaf] == self.worker))
+                rows = rows[~segment.deleted(deletes_for(self.plan.state, self.manifest, ref))[rows]]
+                columns = segment.columns(rows)
+                matches = self.own.match(columns, ends, self.first_post)
+                if len(matches.posts):
+                    hit, back = np.unique(matches.posts, return_inverse=True)
+                    pairs = Matches(back, matches.rows, matches.candidates)
+                    found.append(self._results([(self.own.rows, pairs)], segment.take(rows[hit]), MATCH))
+        return [part for part in found if len(part)]
+
+    # -- posts ---------------------------------------------------------------------------------------------------------
+
+    def admit(self, posts: pa.Table) -> tuple[pa.Table, np.ndarray, pa.Table]:
+        """(posts, which are older than retention, rejects): no duplicates, nothing from too far in the future."""
+        settings, report = self.plan.settings, self.report
+        with report.timed("admit"):
+            posts = posts.combine_chunks()
+            report.count(posts=len(posts))
+            ts = posts["ts"].to_numpy()
+            refused = REJECTS.empty_table()
+            if settings.max_future is not None and self.plan.arrival is not None:
+                early = ts > self.plan.arrival + settings.max_future
+                if early.any():
+                    refused = future_rejects(posts.filter(pa.array(early)))
+                    posts = posts.filter(pa.array(~early))
+            prints = post_fingerprints(posts)
+            first = np.zeros(len(posts), np.bool_)
+            first[np.unique(prints, return_index=True)[1]] = True
+            first[first] = ~self._stored(prints[first], posts["ts"].to_numpy()[first])
+            report.count(duplicates=len(posts) - int(first.sum()))
+            if not first.all():
+                posts = posts.filter(pa.array(first)).combine_chunks()
+            ts = posts["ts"].to_numpy()
+            late = np.zeros(len(posts), np.bool_)
+            if len(ts):
+                report.clock = int(ts.max())
+                if settings.retention is not None and self.manifest.clock is not None:
+                    late = ts < self.manifest.clock - settings.retention
+                    report.count(late=int(late.sum()))
+        return posts, late, refused
+
+    def _stored(self, prints: np.ndarray, ts: np.ndarray) -> np.ndarray:
+        """Which fingerprints the state has already."""
+        out = np.zeros(len(prints), np.bool_)
+        if not len(prints):
+            return out
+        kind = RESULTS if self.plan.settings.keep == "none" else POSTS
+        begin, end = int(ts.min()), int(ts.max())
+        for ref in self.manifest.of(kind):
+            if ref.rows and ref.min_ts <= end and ref.max_ts >= begin and self.mine(ref):
+                path = self.plan.state.path(ref.name, ".index.arrow")
+                if path.exists():
+                    out |= sorted_members(np.asarray(open_bundle(path)["fingerprints"]), prints)
+        return out
+
+    def match(self, posts: pa.Table, late: np.ndarray, resolved: Resolved | None) -> list[Results]:
+        report = self.report
+        with report.timed("match"):
+            own = self.own if resolved is not None else None
+            terms = chunk(posts["terms"])
+            columns = PostColumns(
+                posts["lon"].to_numpy(), posts["lat"].to_numpy(), posts["ts"].to_numpy(),
+                terms.values.to_numpy(), terms.offsets.to_numpy().astype(np.int64),
+            )  # fmt: skip
+            order = columns.z_order()
+            self.order = order
+            wanted = order[posts["wanted"].to_numpy()[order]]
+            found = self.standing(more=resolved, own=own).match(columns, wanted)
+            report.count(candidates=sum(m.candidates for _, m in found), tried=len(wanted))
+        with report.timed("results"):
+            return [self._results(found, posts.drop_columns(["leaf", "wanted", "terms"]), MATCH, late)]
+
+    def _results(
+        self, found: list[tuple[Rows, Matches]], posts: pa.Table, kind: int, late: np.ndarray | None = None
+    ) -> Results:
+        """Matches as results: predicates applied, in order of (time, id), each with its post."""
+        parts, at = [], []
+        for rows, matches in found:
+            keep = predicates_hold(rows, matches, posts)
+            picked, pairs = matches.rows[keep], matches.posts[keep]
+            ids, texts = ids_of(rows, picked)
+            columns = rows.columns.take(pa.array(picked)) if len(rows.columns) else pa.nulls(len(picked), pa.string())
+            parts.append((ids, texts, columns))
+            at.append(pairs)
+        post = np.concatenate([np.empty(0, np.int64), *at])
+        hit, row = np.unique(post, return_inverse=True)
+        order = np.lexsort((post, posts["id"].to_numpy()[post], posts["ts"].to_numpy()[post]))
+        kinds_ = np.full(len(post), kind, np.uint8)
+        if late is not None:
+            kinds_[late[post]] = LATE
+        texts = pa.concat_arrays([pa.array([], pa.string()), *(part[1] for part in parts)])
+        columns = pa.concat_arrays([pa.array([], pa.string()), *(part[2] for part in parts)])
+        ids = np.concatenate([np.empty(0, np.int64), *(part[0] for part in parts)])
+        index = pa.array(order)
+        table = pa.table(
+            [
+                pa.array(ids[order]), texts.take(index), pa.array(kinds_[order]), pa.array(row[order].astype(np.int32)),
+                columns.take(index), pa.nulls(len(order), pa.string()),
+            ],
+            schema=outbox.RESULTS,
+        )  # fmt: skip
+        return Results(table, posts.take(pa.array(hit)))
+
+    def keep(self, posts: pa.Table, late: np.ndarray, found: list[Results]) -> None:
+        """Store this worker's posts, and what their words teach."""
+        plan, report = self.plan, self.report
+        if plan.settings.keep == "none" or not len(posts):
+            return
+        with report.timed("store"):
+            order = self.order if not late.any() else self.order[~late[self.order]]
+            leaves = posts["leaf"].to_numpy()
+            order = order[np.argsort(leaves[order], kind="stable")]
+            kept = posts.drop_columns(["wanted"])
+            name = self.new_name(POSTS)
+            size, words = write_posts(plan.state.path(name), kept, order)
+            ts = posts["ts"].to_numpy()[order]
+            if len(order):
+                self.add(POSTS, name, len(order), size, min_ts=int(ts.min()), max_ts=int(ts.max()))
+            report.count(stored=len(order), stored_bytes=size)
+        with report.timed("words"):
+            self._learn(words, posts)
+
+    def _learn(self, words: Vocabulary, posts: pa.Table) -> None:
+        real = words.terms != 0
+        table = TermTable(words.terms[real], words.counts[real], pa.nulls(int(real.sum()), pa.string()))
+        fresh = new_words(self.plan, table.term, posts["text"])
+        name = self.new_name(TERMS)
+        size = TermTable(table.term, table.count, fresh).write(self.plan.state.path(name))
+        self.add(TERMS, name, len(table.term), size)
+
+    # -- results -------------------------------------------------------------------------------------------------------
+
+    def write_results(self, found: list[Results]) -> None:
+        found = [part for part in found if len(part)]
+        if not found:
+            return
+        with self.report.timed("write results"):
+            whole = Results.concat(found)
+            name = self.new_name(RESULTS)
+            path = self.plan.state.path(name)
+            size = whole.write(path)
+            if self.plan.settings.keep == "none":
+                prints = {"fingerprints": np.sort(post_fingerprints(whole.posts))}
+                size += write_table(path.with_suffix(".index.arrow"), bundle_table(prints))
+            ts = chunk(whole.posts["ts"]).to_numpy()
+            bounds = (int(ts.min()), int(ts.max())) if len(ts) else (BEGINNING, BEGINNING)
+            self.add(RESULTS, name, len(whole), size, min_ts=bounds[0], max_ts=bounds[1])
+            kinds_ = whole.table["kind"].to_numpy()
+            self.report.count(results=len(whole), matches=int((kinds_ == MATCH).sum()))
+
+    def write_rejects(self, rejects: list[pa.Table]) -> None:
+        table = pa.concat_tables([REJECTS.empty_table(), *rejects])
+        if len(table):
+            name = self.new_name(REJECTED)
+            self.add(REJECTED, name, len(table), write_table(self.plan.state.path(name), table, compression="lz4"))
+            self.report.count(rejects=len(table))
+
+
+def predicates_hold(rows: Rows, matches: Matches, posts: pa.Table) -> np.ndarray:
+    """Which pairs satisfy the predicates on attributes of their subscription."""
+    keep = np.ones(len(matches.rows), np.bool_)
+    if not len(rows.predicates) or not len(matches.rows):
+        return keep
+    texts = rows.predicates.take(pa.array(matches.rows)).dictionary_encode()
+    codes = texts.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    for code, predicates in enumerate(texts.dictionary.to_pylist()):
+        pairs = np.flatnonzero(codes == code)
+        keep[pairs] = satisfied(predicates, posts.take(pa.array(matches.posts[pairs])))
+    return keep
+
+
+def future_rejects(posts: pa.Table) -> pa.Table:
+    """Posts whose time lies beyond `--max-future`, as rejects."""
+    shown = posts.drop_columns(["leaf", "wanted", "terms"])
+    records = [str({k: v for k, v in row.items() if v is not None}) for row in shown.to_pylist()]
+    return pa.table([[FUTURE] * len(records), records], schema=REJECTS)

@@ -1,0 +1,54 @@
+"""Rows as people and programs see them: the columns of the SELECT, attributes under their own names, times as times."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from nearcast.model.posts import attribute_of
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def iso(micros: int) -> str:
+    """A time as ISO 8601 in UTC, with as many digits as it needs."""
+    moment = EPOCH + timedelta(microseconds=micros)
+    text = moment.strftime("%Y-%m-%dT%H:%M:%S") if moment.year > 999 else moment.isoformat()[:19]
+    fraction = f".{moment.microsecond:06d}".rstrip("0") if moment.microsecond else ""
+    return f"{text}{fraction}Z"
+
+
+def post_rows(posts: pa.Table, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Posts (the model's columns) as dictionaries; `columns` None for all. `ts` is in microseconds."""
+    rows = []
+    for record in posts.to_pylist():
+        text = record.pop("id_text", None)
+        row = {"id": record["id"] if text is None else text}
+        row |= {name: record[name] for name in ("ts", "lon", "lat", "text") if name in record}
+        for name, value in record.items():
+            attribute = attribute_of(name)
+            if attribute is None:
+                continue
+            key, kind = attribute
+            if value is not None:
+                row[key] = json.loads(value) if kind == "j" else value
+            else:
+                row.setdefault(key, None)
+        rows.append(row if columns is None else {name: row.get(name) for name in columns})
+    return rows
+
+
+def json_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its times as text."""
+    out = {}
+    for name, value in row.items():
+        if name in ("ts", "window_end") and isinstance(value, int):
+            value = iso(value)
+        elif isinstance(value, datetime):
+            value = iso(round((value - EPOCH) / timedelta(microseconds=1)))
+        elif isinstance(value, float) and value != value:
+            value = None
+        out[name] = value
+    return out

@@ -1,0 +1,121 @@
+"""The manifest: what the state is after a batch.
+
+A manifest is a value; committing the next one is creating a file under the next number, which either happens or does not.
+For the same streaming query it accepts the batch after the last, recognises the last one replayed, and refuses anything else.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from nearcast.model.errors import BadInput, NearcastError
+from nearcast.state.files import create_exclusively
+
+FORMAT = 1
+
+POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE = (
+    "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SegmentRef:
+    """One segment: `name` is its file's path in the state, without ending. `batch` is the batch that wrote it."""
+
+    kind: str
+    name: str
+    rows: int
+    size: int
+    batch: int
+    owner: int = 0
+    min_ts: int = 0
+    max_ts: int = 0
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """`clock` is the highest event time committed and `first_post` the time of the first post, None before any post.
+
+    `query_id` and `batch` name the streaming batch it came from; `next_seq` numbers results, `next_op` ops. `router` is the
+    routing table's name. `settings` are what the state was created with. `counts` are totals since then.
+    """
+
+    version: int = 0
+    query_id: str = ""
+    batch: int = -1
+    clock: int | None = None
+    first_post: int | None = None
+    next_seq: int = 0
+    next_op: int = 0
+    router: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    load: list[dict[str, Any]] = field(default_factory=list)
+    segments: tuple[SegmentRef, ...] = ()
+    format: int = FORMAT
+
+    def of(self, kind: str) -> list[SegmentRef]:
+        return [segment for segment in self.segments if segment.kind == kind]
+
+    def replacing(self, gone: Iterable[str], new: Iterable[SegmentRef]) -> tuple[SegmentRef, ...]:
+        names = set(gone)
+        return (*(s for s in self.segments if s.name not in names), *new)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Manifest":
+        data = json.loads(text)
+        data["segments"] = tuple(SegmentRef(**segment) for segment in data["segments"])
+        return cls(**data)
+
+
+def path_of(folder: Path, version: int) -> Path:
+    return folder / f"{version:012d}.json"
+
+
+def versions(folder: Path) -> list[int]:
+    return sorted(int(path.stem) for path in folder.glob("[0-9]*.json"))
+
+
+def newest(folder: Path) -> Manifest:
+    """The newest manifest of a state directory."""
+    for _ in range(10):  # a reader may be overtaken by the sweeping of old manifests
+        known = versions(folder)
+        if not known:
+            raise BadInput(f"{folder.parent} is not a Nearcast state directory (it has no manifest)")
+        try:
+            text = path_of(folder, known[-1]).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            continue
+        found = json.loads(text).get("format")
+        if found != FORMAT:
+            raise BadInput(
+                f"{folder.parent} was written by another version of Nearcast (format {found}, this one reads {FORMAT}): "
+                "use that version, or start a new state directory"
+            )
+        return Manifest.from_json(text)
+    raise NearcastError(f"{folder}: manifests vanish faster than they can be read")
+
+
+def is_replay(current: Manifest, query_id: str, batch: int) -> bool:
+    """True for the last batch come again, False for the next one; anything else is refused."""
+    if current.query_id and current.query_id != query_id:
+        raise BadInput("the checkpoint belongs to another streaming query than the one this state was written by")
+    if batch == current.batch + 1:
+        return False
+    if batch == current.batch:
+        return True
+    raise BadInput(f"batch {batch} does not follow batch {current.batch}: state and checkpoint are not of one run")
+
+
+def commit(folder: Path, current: Manifest, following: Manifest) -> Manifest:
+    """Make `following` the state after `current`. All its files are on disk before this is called."""
+    following = replace(following, version=current.version + 1)
+    if not create_exclusively(path_of(folder, following.version), following.to_json()):
+        raise NearcastError(f"{folder.parent}: another writer has committed version {following.version}")
+    return following

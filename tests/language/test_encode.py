@@ -1,0 +1,139 @@
+"""The columns of an encoded query."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from nearcast.language import decode_code, encode_query, parse
+from nearcast.model.errors import QueryError
+from nearcast.model.expressions import Literal, Phrase
+from nearcast.model.ops import BEGINNING, NEVER, QUERY_FIELDS
+from nearcast.model.queries import RangeQuery, TimeBound
+from nearcast.model.regions import CIRCLE, EVERYWHERE, POLYGON, RECT
+from nearcast.text.tokenizer import Tokenizer
+
+TOKENIZER = Tokenizer()
+LAST, NEGATIVE = 1 << 62, 1 << 63
+FLOOD, SUBWAY, DRILL = map(TOKENIZER.term, ("flood", "subway", "drill"))
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+
+
+def encoded(where="", clock=None):
+    sql = f"SELECT * FROM stream {'WHERE ' if where else ''}{where}"
+    return encode_query(parse(sql, TOKENIZER).query, clock)
+
+
+def test_a_query_for_everything():
+    assert encoded() == {
+        "region_kind": EVERYWHERE,
+        "min_lon": -180.0,
+        "min_lat": -90.0,
+        "max_lon": 180.0,
+        "max_lat": 90.0,
+        "shape": [],
+        "code": [],
+        "since": BEGINNING,
+        "until": NEVER,
+        "life": NEVER,
+        "predicates": None,
+        "columns": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("region", "kind", "shape"),
+    [
+        ("RECT(170, -1, -170, 2)", RECT, []),
+        ("CIRCLE(1, 2, 500 m)", CIRCLE, [1.0, 2.0, 0.5]),
+        ("POLYGON('POLYGON((0 0, 1 0, 1 1, 0 0))')", POLYGON, [3.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0]),
+    ],
+)
+def test_regions(region, kind, shape):
+    fields = encoded(f"loc INSIDE {region}")
+    assert (fields["region_kind"], fields["shape"]) == (kind, shape)
+    if kind == RECT:
+        assert [fields[name] for name in ("min_lon", "min_lat", "max_lon", "max_lat")] == [170.0, -1.0, -170.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("flood", [1 | LAST, FLOOD]),
+        ("NOT flood", [1 | LAST | NEGATIVE, FLOOD]),
+        ("NOT drill flood", [1, FLOOD, 1 | LAST | NEGATIVE, DRILL]),
+        ('"flood subway" AND NOT drill', [2, FLOOD, SUBWAY, 1 | LAST | NEGATIVE, DRILL]),
+        ("flood OR subway drill", [1 | LAST, FLOOD, 1, SUBWAY, 1 | LAST, DRILL]),
+        ("flood OR NOT flood", []),
+    ],
+)
+def test_words(text, code):
+    fields = encoded(f"text CONTAINS '{text}'")
+    assert fields["code"] == code
+    assert (fields["since"], fields["until"]) == (BEGINNING, NEVER)
+
+
+def test_a_code_can_be_read_back():
+    code = encoded("text CONTAINS '\"flood subway\" AND NOT drill OR NOT flood'")["code"]
+    assert decode_code(code) == ((Literal((FLOOD, SUBWAY)), Literal((DRILL,), True)), (Literal((FLOOD,), True),))
+    assert decode_code([]) == ((),)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "text CONTAINS 'flood AND NOT flood'",
+        "text CONTAINS 'flood' AND text CONTAINS 'NOT flood'",
+        "time AFTER '2026-01-03' AND time BETWEEN '2026-01-01' AND '2026-01-02'",
+        "time AFTER '2026-01-01' AND time BETWEEN '2026-01-01' AND '2026-01-01'",
+    ],
+)
+def test_what_nothing_can_match_has_an_empty_time(where):
+    fields = encoded(where)
+    assert (fields["since"], fields["until"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("where", "since", "until"),
+    [
+        ("time AFTER '1970-01-02'", DAY + 1, NEVER),
+        ("time BETWEEN '1970-01-02' AND '1970-01-03'", DAY, 2 * DAY + 1),
+        ("time BETWEEN '1970-01-02' AND '1970-01-02'", DAY, DAY + 1),
+        ("time BETWEEN '1970-01-02' AND '1970-01-04' AND time AFTER '1970-01-03'", 2 * DAY + 1, 3 * DAY + 1),
+        ("time BETWEEN '1969-12-31' AND '1970-01-01'", -DAY, 1),
+        ("time AFTER '1 day ago'", 9 * DAY + 1, NEVER),
+        ("time BETWEEN '2 days ago' AND '1 day ago'", 8 * DAY, 9 * DAY + 1),
+    ],
+)
+def test_times_are_half_open(where, since, until):
+    fields = encoded(where, clock=10 * DAY)
+    assert (fields["since"], fields["until"]) == (since, until)
+
+
+def test_a_relative_time_needs_the_clock():
+    with pytest.raises(ValueError, match="clock"):
+        encode_query(RangeQuery(after=TimeBound(ago=1)))
+
+
+def test_predicates_columns_and_life():
+    sql = "SELECT id, `größe` FROM stream WHERE price < 5 AND a IN ('it''s', 2.5, TRUE) AND b IS NULL FOR 3 seconds"
+    fields = encode_query(parse(sql, TOKENIZER).query)
+    assert json.loads(fields["predicates"]) == [
+        ["price", "<", [5]],
+        ["a", "in", ["it's", 2.5, True]],
+        ["b", "is_null", []],
+    ]
+    assert json.loads(fields["columns"]) == ["id", "größe"]
+    assert fields["life"] == 3 * SECOND
+
+
+def test_the_values_fit_their_columns():
+    rows = [encoded("text CONTAINS 'NOT flood OR subway' AND loc INSIDE CIRCLE(1, 2, 3 km) AND a = 'x'"), encoded()]
+    table = pa.Table.from_pylist(rows, pa.schema(QUERY_FIELDS))
+    assert table.to_pylist() == rows
+
+
+def test_a_phrase_too_long_for_its_header_is_refused():
+    with pytest.raises(QueryError, match="at most 65,535 words"):
+        encode_query(RangeQuery(text=Phrase((1,) * 65_536, ("a",) * 65_536)))
