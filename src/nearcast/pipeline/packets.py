@@ -10,7 +10,7 @@ import pyarrow as pa
 
 MOST_BYTES = 6 << 20
 POSTS, OPS, REJECTS = "posts", "ops", "rejects"
-SCHEMA = pa.schema([pa.field("worker", pa.int32(), nullable=False), pa.field("packet", pa.binary(), nullable=False)])
+SCHEMA = pa.schema([("worker", pa.int32()), ("packet", pa.binary())])
 
 
 def pack(kind: str, table: pa.Table, order: int) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from nearcast.index.posts import PostSegment
 from nearcast.kernels.scan import scan_posts
 from nearcast.language import check_search, encode_query, parse
 from nearcast.model.errors import BadInput
-from nearcast.model.ops import BEGINNING, NEVER
+from nearcast.model.ops import BEGINNING
 from nearcast.model.posts import BASE_FIELDS
 from nearcast.model.queries import RangeQuery
 from nearcast.reader.rows import post_rows
@@ -99,7 +99,8 @@ class Reader:
                 parts.append(posts)
             since = self._narrowed(since, parts, query.limit)
         posts = pa.concat_tables(parts, promote_options="default")
-        order = pc.sort_indices(posts, [("ts", "descending"), ("id_text", "ascending"), ("id", "ascending")], null_placement="at_start")
+        newest_first = [("ts", "descending"), ("id_text", "ascending", "at_start"), ("id", "ascending")]
+        order = pc.sort_indices(posts, newest_first)
         posts = posts.take(order[: query.limit] if query.limit is not None else order)
         return Found(posts, query.columns, candidates, opened)
 
@@ -143,6 +144,6 @@ class Reader:
 def scan_arguments(encoded: dict[str, Any]) -> tuple[Any, ...]:
     return (
         encoded["region_kind"], encoded["min_lon"], encoded["min_lat"], encoded["max_lon"], encoded["max_lat"],
-        np.array(encoded["shape"], np.float64), np.array(encoded["code"], np.uint64), encoded["since"],
-        min(encoded["until"], NEVER),
+        np.array(encoded["shape"], np.float64), np.array(encoded["code"], np.uint64),
+        np.int64(encoded["since"]), np.int64(encoded["until"]),
     )  # fmt: skip

@@ -1,0 +1,143 @@
+"""The pipeline on Structured Streaming. `process` is the path of one batch."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from nearcast.model.errors import BadInput, NearcastError
+from nearcast.pipeline import packets as kinds
+from nearcast.pipeline.answers import answer_searches
+from nearcast.pipeline.commit import commit_batch
+from nearcast.pipeline.plan import Plan, Settings
+from nearcast.pipeline.report import Report
+from nearcast.pipeline.source import Inputs, NearcastSource
+from nearcast.pipeline.work import work
+from nearcast.state.directory import StateDirectory
+from nearcast.state.manifest import Manifest, is_replay
+
+OnCommit = Callable[[Manifest, list[Report]], None]
+
+
+class Pipeline:
+    """A state, the settings of a run, and what is to be told when a batch is committed."""
+
+    def __init__(self, state: StateDirectory, settings: Settings, on_commit: OnCommit | None = None) -> None:
+        self.state = state
+        self.settings = settings
+        self.on_commit = on_commit or (lambda manifest, reports: None)
+        self.failure: BaseException | None = None
+
+    def process(self, packets: DataFrame, batch: int) -> None:
+        """The path of one batch: routed packets → workers → reports → the next manifest."""
+        query_id, manifest = self.query_id(), self.state.newest()
+        if is_replay(manifest, query_id, batch):
+            return
+        plan = Plan(str(self.state.root), manifest, self.settings, batch, self.arrival(batch))
+        plan = self.with_first_post(plan, packets)
+        workers = self.settings.workers
+        rows = packets.repartitionById(workers, "worker").mapInArrow(task(plan), "report string").collect()
+        reports = [Report.from_json(row.report) for row in rows]
+        if len(reports) != workers:
+            raise NearcastError(f"{len(reports)} of {workers} workers reported")
+        after = commit_batch(plan, query_id, reports, answer_searches(plan, reports))
+        self.on_commit(after, reports)
+
+    def with_first_post(self, plan: Plan, packets: DataFrame) -> Plan:
+        """`FOR` may count from the first post. Where no sample has shown it, it is looked for: once in a state's life."""
+        if plan.manifest.first_post is not None:
+            return plan
+        found = [row.ts for row in packets.mapInArrow(earliest, "ts long").collect()]
+        return replace(plan, manifest=replace(plan.manifest, first_post=min(found))) if found else plan
+
+    def query_id(self) -> str:
+        return str(json.loads((self.state.checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
+
+    def arrival(self, batch: int) -> int:
+        """The time that Spark logged for the batch, the same on replay, in microseconds."""
+        lines = (self.state.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
+        return int(json.loads(lines[1])["batchTimestampMs"]) * 1000
+
+    def guarded(self, packets: DataFrame, batch: int) -> None:
+        """`process`, keeping the error itself: Spark only passes on its text."""
+        try:
+            self.process(packets, batch)
+        except BaseException as error:
+            self.failure = error
+            raise
+
+    def start(self, packets: DataFrame, drain: bool) -> StreamingQuery:
+        check_checkpoint(self.state)
+        writer = packets.writeStream.foreachBatch(self.guarded).option("checkpointLocation", str(self.state.checkpoint))
+        return (writer.trigger(availableNow=True) if drain else writer.trigger(processingTime="0 seconds")).start()
+
+
+def task(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The work stage as Spark runs it: one task per worker, which is one partition."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        packets = [value.as_buffer() for batch in batches for value in batch.column("packet")]
+        report = work(plan, context.partitionId(), packets)
+        yield pa.record_batch([pa.array([report.to_json()])], names=["report"])
+
+    return run
+
+
+def earliest(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The earliest time among the posts of some packets."""
+    posts = kinds.unpack(value.as_buffer() for batch in batches for value in batch.column("packet")).get(kinds.POSTS)
+    if posts is not None and len(posts):
+        yield pa.record_batch([pa.array([min(posts["ts"].to_pylist())], pa.int64())], names=["ts"])
+
+
+def read_packets(spark: SparkSession, state: StateDirectory, settings: Settings, inputs: Inputs) -> DataFrame:
+    """Files and ops, or the generator, as a stream of packets."""
+    spark.dataSource.register(NearcastSource)
+    options = {"root": str(state.root), "settings": json.dumps(asdict(settings)), "inputs": json.dumps(asdict(inputs))}
+    return spark.readStream.format("nearcast").options(**options).load()
+
+
+def check_checkpoint(state: StateDirectory) -> None:
+    """Refuse a checkpoint that is missing or another state's: batch ids would begin again at 0."""
+    manifest = state.newest()
+    metadata = state.checkpoint / "metadata"
+    if manifest.batch < 0:
+        return
+    if not metadata.exists():
+        raise BadInput(
+            f"{state.checkpoint} is missing, but {state.root} holds {manifest.batch + 1} committed batches: "
+            "restore it from a copy, or start a new state directory"
+        )
+    if json.loads(metadata.read_text(encoding="utf-8"))["id"] != manifest.query_id:
+        raise BadInput(f"{state.checkpoint} belongs to another state: restore the right one, or start a new state directory")
+
+
+def sample_of(inputs: Inputs) -> Any:
+    """A sample of the posts to come, their first rows first: for the router's extent and first term frequencies."""
+    from nearcast.sources.formats import read_split, whole_file
+    from nearcast.sources.records import normalise
+
+    world = inputs.generated()
+    if world is not None:
+        return normalise(world.posts(0, 20_000))[0]
+    from nearcast.sources.file_log import data_files
+
+    parts = []
+    for path in list(data_files(list(inputs.posts)))[:8]:
+        for posts, _ in read_split(whole_file(path), inputs.mapping):
+            parts.append(posts.slice(0, 20_000))
+            break
+    parts = [part for part in parts if len(part)]
+    return pa.concat_tables(parts, promote_options="default").combine_chunks() if parts else None
+
+
+def as_path(path: str | Path) -> str:
+    return str(Path(path).absolute())
