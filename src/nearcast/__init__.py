@@ -1,5 +1,40 @@
-"""Nearcast: standing and one-off questions about streams of geo-tagged text."""
+"""Nearcast: standing and one-off questions about streams of geo-tagged text.
+
+    import nearcast as nc
+
+    state = nc.open("state")                              # a directory; no Spark
+    state.search("SELECT …").to_arrow()                   # or .to_pandas(), or iterate
+    nc.run(spark, posts=df, queries=qdf, state="state")   # df: any streaming DataFrame
+
+Importing this is quick: what a function needs is loaded when it is called.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from nearcast import _env
 
 _env.configure()
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nearcast.reader.opened import State
+
+__all__ = ["open", "run"]
+
+
+def open(path: "str | Path") -> "State":
+    """A state directory, to search, to read results from, to look at. Needs no Spark and disturbs no run."""
+    from nearcast.reader.opened import State
+
+    return State(path)
+
+
+def run(spark: Any, *, posts: Any, queries: Any = None, state: "str | Path" = "state", **settings: Any) -> Any:
+    """Match a streaming DataFrame of posts with a stream of ops, into a state directory.
+
+    `settings` are those of `nearcast run`: workers, retention, lateness, max_future, keep, keep_results, mapping …
+    """
+    from nearcast.pipeline import foreign
+
+    return foreign.run_dataframes(spark, posts=posts, queries=queries, state=state, **settings)

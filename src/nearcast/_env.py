@@ -23,7 +23,7 @@ def _numba_cache() -> str:
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # the XDG rules: a relative path is to be ignored
         base = os.path.join(os.path.expanduser("~"), ".cache")
-    path = os.path.join(base, "nearcast", "numba")
+    path = os.path.join(base, "nearcast", f"numba-{_kernels()}")
     if os.path.isabs(path) and _usable(path):
         return path
 
@@ -31,6 +31,19 @@ def _numba_cache() -> str:
 
     path = os.path.join(tempfile.gettempdir(), f"nearcast-numba-{os.getuid()}")
     return path if _usable(path) and _private(path) else tempfile.mkdtemp(prefix="nearcast-numba-")
+
+
+def _kernels() -> str:
+    """A digest of the kernels' sources. Numba itself does not notice when a function that another calls has changed."""
+    import hashlib
+
+    digest = hashlib.blake2b(digest_size=6)
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels")
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".py"):
+            with open(os.path.join(folder, name), "rb") as source:
+                digest.update(source.read())
+    return digest.hexdigest()
 
 
 def _usable(path: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,9 @@ class Rows:
     predicates: pa.StringArray
     columns: pa.StringArray
     sql: pa.StringArray
+
+    def __post_init__(self) -> None:
+        freeze(self)
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -95,6 +99,21 @@ class Rows:
             homes = rows.home.copy()
             homes[first] = np.maximum.reduceat(rows.home[np.argsort(rows.seq, kind="stable")], run_starts(rows.seq))
         return cls(**{**rows.__dict__, "home": homes}).take(first)
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """A read-only view, as arrays mapped from files are: so that Numba compiles each kernel for one kind of array only."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def freeze(columns: Any) -> None:
+    """Freeze every array of a (frozen) dataclass."""
+    for field in fields(columns):
+        value = getattr(columns, field.name)
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            object.__setattr__(columns, field.name, frozen(value))
 
 
 def run_starts(values: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.index.filing import WORLD, Filing
-from nearcast.index.rows import Rows
+from nearcast.index.rows import Rows, freeze, frozen
 from nearcast.kernels.directory import laid_keys, lay_out
 from nearcast.kernels.match import match_posts, row_ends
 from nearcast.kernels.register import cover, key_terms, z_codes
@@ -23,6 +23,9 @@ class PostColumns:
     ts: np.ndarray
     terms: np.ndarray
     offsets: np.ndarray
+
+    def __post_init__(self) -> None:
+        freeze(self)
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -48,6 +51,9 @@ class Ends:
     bits: np.ndarray
     rows: np.ndarray
     ends: np.ndarray
+
+    def __post_init__(self) -> None:
+        freeze(self)
 
     @classmethod
     def of(cls, count: int, rows: np.ndarray, ends: np.ndarray) -> "Ends":
@@ -86,13 +92,16 @@ class Segment:
     id_rows: np.ndarray
     latest: np.ndarray  # one number: no subscription of the segment ends later
 
+    def __post_init__(self) -> None:
+        freeze(self)
+
     def __len__(self) -> int:
         return len(self.rows)
 
     @classmethod
     def build(cls, rows: Rows, filing: Filing) -> "Segment":
         """Rows are kept along the Z-order curve, so that posts in Z-order find them near each other too."""
-        rows = rows.take(np.argsort(z_codes(rows.boxes[:, 0], rows.boxes[:, 1], np.array(WORLD))))
+        rows = rows.take(np.argsort(z_codes(frozen(rows.boxes[:, 0].copy()), frozen(rows.boxes[:, 1].copy()), np.array(WORLD))))
         filed_rows, terms = key_terms(rows.code, rows.code_offsets)
         extent = filing.extent_array()
         pairs = cover(filed_rows, terms, rows.boxes, extent, filing.coarsest, filing.finest, filing.most_cells)
@@ -133,12 +142,16 @@ class Segment:
         """
         if wanted is None:
             wanted = posts.z_order()
+        if tuple(self.extent) != WORLD:  # cells of another extent have a Z-order of their own
+            lon, lat = frozen(posts.lon[wanted]), frozen(posts.lat[wanted])
+            wanted = wanted[np.argsort(z_codes(lon, lat, np.array(self.extent)))]
         ends = ends or Ends.none(len(self))
         capacity = max(1024, len(wanted) * 2)
         parts_posts, parts_rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         begin = candidates = 0
         rows = self.rows
         cursors = self.level_starts.copy()
+        wanted = frozen(wanted)
         while begin < len(wanted) and len(self):
             out_posts, out_rows = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
             found, done, looked = match_posts(

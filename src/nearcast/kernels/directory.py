@@ -88,7 +88,7 @@ def seek(cells, cell, cursor):
     while low + step < n and cells[low + step] < cell:
         low += step
         step *= 2
-    high = min(n, low + step)
+    high = low + step if low + step < n else n
     while high - low > 1:
         middle = (low + high) >> 1
         if cells[middle] < cell:

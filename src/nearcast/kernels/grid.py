@@ -12,7 +12,7 @@ WIDE = 64  # a query over more leaves than this is summarised once for all of th
 @njit(cache=True, nogil=True, inline="always")
 def grid_cell(value, origin, span, cells):
     at = np.int64((value - origin) / span * cells) if value > origin else np.int64(0)
-    return min(at, cells - 1)
+    return at if at < cells else cells - 1
 
 
 @njit(cache=True, nogil=True)
@@ -62,7 +62,7 @@ def summary_bit(leaf, term):
 @njit(cache=True, nogil=True)
 def summary_positions(rows, terms, boxes, extent, cells):
     """The bits that the subscriptions filed as (row, term) set, with repetitions."""
-    capacity = max(64, 2 * rows.size)
+    capacity = 2 * rows.size + 64
     out = np.empty(capacity, np.uint32)
     n = 0
     for i in range(rows.size):

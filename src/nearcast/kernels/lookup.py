@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from nearcast.kernels.mix import mix
+from nearcast.kernels.sorting import lower_bound
 
 
 @njit(cache=True, nogil=True)
@@ -11,7 +12,7 @@ def rows_of_versions(id_keys, id_rows, row_seqs, keys, seqs):
     """The row that holds version `seqs[i]` of the id with key `keys[i]`, or -1."""
     out = np.full(keys.size, -1, np.int64)
     for i in range(keys.size):
-        at = np.searchsorted(id_keys, keys[i])
+        at = lower_bound(id_keys, keys[i])
         while at < id_keys.size and id_keys[at] == keys[i]:
             if row_seqs[id_rows[at]] == seqs[i]:
                 out[i] = id_rows[at]
@@ -25,7 +26,7 @@ def latest_rows(id_keys, id_rows, row_seqs, keys):
     """The row of the newest version of each id, or -1."""
     out = np.full(keys.size, -1, np.int64)
     for i in range(keys.size):
-        at = np.searchsorted(id_keys, keys[i])
+        at = lower_bound(id_keys, keys[i])
         while at < id_keys.size and id_keys[at] == keys[i]:
             row = np.int64(id_rows[at])
             if out[i] < 0 or row_seqs[row] > row_seqs[out[i]]:
@@ -56,6 +57,6 @@ def sorted_members(sorted_values, values):
     """Which of `values` occur in `sorted_values`."""
     out = np.zeros(values.size, np.bool_)
     for i in range(values.size):
-        at = np.searchsorted(sorted_values, values[i])
+        at = lower_bound(sorted_values, values[i])
         out[i] = at < sorted_values.size and sorted_values[at] == values[i]
     return out

@@ -10,6 +10,7 @@ from numba import njit
 
 from nearcast.kernels.directory import CELL_BITS, cell_code, seek, seek_tag
 from nearcast.kernels.regions import in_bbox, in_region
+from nearcast.kernels.sorting import lower_bound, sort_in_place
 from nearcast.kernels.register import LAST, LENGTH, NEGATIVE, SIXTEEN, grid_coordinate, z_code
 
 FEW = 40  # up to so many terms a linear scan beats sorting
@@ -35,10 +36,12 @@ def distinct_terms(terms, begin, end, scratch):
                 scratch[n] = term
                 n += 1
         return n
-    ordered = np.sort(terms[begin:end])
-    for i in range(ordered.size):
-        if ordered[i] != 0 and (i == 0 or ordered[i] != ordered[i - 1]):
-            scratch[n] = ordered[i]
+    for i in range(begin, end):
+        scratch[i - begin] = terms[i]
+    sort_in_place(scratch, end - begin)
+    for i in range(end - begin):
+        if scratch[i] != 0 and (n == 0 or scratch[i] != scratch[n - 1]):
+            scratch[n] = scratch[i]
             n += 1
     return n
 
@@ -46,7 +49,7 @@ def distinct_terms(terms, begin, end, scratch):
 @njit(cache=True, nogil=True, inline="always")
 def has_term(term, distinct, n, is_sorted):
     if is_sorted:
-        at = np.searchsorted(distinct[:n], term)
+        at = lower_bound(distinct[:n], term)
         return at < n and distinct[at] == term
     for j in range(n):  # noqa: SIM110 (any() is slower here)
         if distinct[j] == term:
@@ -107,7 +110,7 @@ def ends_at(start, end, life, first_post):
     base = start if start != BEGINNING else first_post
     if base == NEVER or base > NEVER - life:
         return end
-    return min(end, base + life)
+    return end if end < base + life else base + life
 
 
 @njit(cache=True, nogil=True)
@@ -192,7 +195,8 @@ def match_posts(
                         continue
                     stop = ends_at(start[row], end[row], life[row], first_post)
                     if changed[row >> 6] >> np.uint64(row & 63) & np.uint64(1):
-                        stop = min(stop, changed_ends[np.searchsorted(changed_rows, row)])
+                        moved = changed_ends[lower_bound(changed_rows, row)]
+                        stop = moved if moved < stop else stop
                     if ts[post] < start[row] or ts[post] >= stop:
                         continue
                     if west > east:  # a box over the antimeridian is filed twice and may be met twice

@@ -7,7 +7,8 @@ next 8 bits place a point inside its cell. Both are monotone in the coordinate, 
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.directory import cell_code, sort_key, spread
+from nearcast.kernels.directory import CELL_BITS, cell_code, sort_key, spread
+from nearcast.kernels.sorting import lower_bound
 
 TOP = np.int64(0xFFFFFFFF)
 LENGTH = np.uint64(0xFFFF)
@@ -62,7 +63,7 @@ def file_codes(codes, offsets, frequency_terms, frequency_counts):
                 if not header & NEGATIVE:
                     for j in range(length):
                         term = codes[end + 1 + j]
-                        at = np.searchsorted(frequency_terms, term)
+                        at = lower_bound(frequency_terms, term)
                         count = np.int64(0)
                         if at < frequency_terms.size and frequency_terms[at] == term:
                             count = np.int64(frequency_counts[at])
@@ -96,7 +97,7 @@ def file_codes(codes, offsets, frequency_terms, frequency_counts):
 @njit(cache=True, nogil=True)
 def key_terms(codes, offsets):
     """(row, term) for every distinct term a row is filed under; ANY_TERM for a conjunction with no positive word."""
-    capacity = max(16, offsets.size * 2)
+    capacity = offsets.size * 2 + 16
     rows = np.empty(capacity, np.uint32)
     terms = np.empty(capacity, np.uint64)
     n = 0
@@ -138,16 +139,27 @@ def key_terms(codes, offsets):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def level_for(x0, y0, x1, y1, finest, most_cells):
-    """The finest level at which a box touches at most `most_cells` cells."""
+def level_for(x0, y0, x1, y1, coarsest, finest, most_cells):
+    """The finest level at which a box touches at most `most_cells` cells, but no coarser than `coarsest`."""
     level = finest
-    while level > 0:
+    while level > coarsest:
         shift = 32 - level
         cells = ((x1 >> shift) - (x0 >> shift) + 1) * ((y1 >> shift) - (y0 >> shift) + 1)
         if cells <= most_cells:
             break
         level -= 1
     return level
+
+
+@njit(cache=True, nogil=True, inline="always")
+def shares_tag(rows, terms, i):
+    """Whether an earlier term of the same row has the tag of term i: its entry is found for both, and must be one."""
+    j = i - 1
+    while j >= 0 and rows[j] == rows[i]:
+        if terms[j] >> np.uint64(CELL_BITS) == terms[i] >> np.uint64(CELL_BITS):
+            return True
+        j -= 1
+    return False
 
 
 @njit(cache=True, nogil=True)
@@ -157,12 +169,14 @@ def cover(rows, terms, boxes, extent, coarsest, finest, most_cells):
     `boxes` are min_lon, min_lat, max_lon, max_lat by row; one that crosses the antimeridian is covered as two. With
     `coarsest == finest` every box goes to that one level, whatever the number of its cells (GI2's grid).
     """
-    capacity = max(64, rows.size * 4)
+    capacity = rows.size * 4 + 64
     keys = np.empty(capacity, np.uint64)
     entries = np.empty(capacity, np.uint64)
     n = 0
     for i in range(rows.size):
         row = rows[i]
+        if shares_tag(rows, terms, i):
+            continue
         y0 = grid_coordinate(boxes[row, 1], extent[1], extent[3])
         y1 = grid_coordinate(boxes[row, 3], extent[1], extent[3])
         wraps = boxes[row, 0] > boxes[row, 2]
@@ -176,15 +190,15 @@ def cover(rows, terms, boxes, extent, coarsest, finest, most_cells):
             x1 = grid_coordinate(east, extent[0], extent[2])
             level = finest
             if coarsest < finest:
-                level = max(coarsest, level_for(x0, y0, x1, y1, finest, most_cells))
+                level = level_for(x0, y0, x1, y1, coarsest, finest, most_cells)
             shift = 32 - level
             fine = 24 - level
             for cell_x in range(x0 >> shift, (x1 >> shift) + 1):
-                min_x = max(x0 >> fine, cell_x << 8) & 255
-                max_x = min(x1 >> fine, (cell_x << 8) + 255) & 255
+                min_x = (x0 >> fine) & 255 if x0 >> shift == cell_x else 0
+                max_x = (x1 >> fine) & 255 if x1 >> shift == cell_x else 255
                 for cell_y in range(y0 >> shift, (y1 >> shift) + 1):
-                    min_y = max(y0 >> fine, cell_y << 8) & 255
-                    max_y = min(y1 >> fine, (cell_y << 8) + 255) & 255
+                    min_y = (y0 >> fine) & 255 if y0 >> shift == cell_y else 0
+                    max_y = (y1 >> fine) & 255 if y1 >> shift == cell_y else 255
                     if n == capacity:
                         capacity *= 2
                         more = np.empty(capacity, np.uint64)

@@ -17,7 +17,7 @@ def scan_posts(
     found = 0
     candidates = 0
     terms = np.empty(64, np.uint64)
-    scratch = np.empty(max(64, FEW + 2), np.uint64)
+    scratch = np.empty(64, np.uint64)
     for row in range(begin, end):
         if ts[row] < since or ts[row] >= until or not in_bbox(west, south, east, north, lon[row], lat[row]):
             continue

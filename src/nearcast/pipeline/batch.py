@@ -1,6 +1,6 @@
 """One batch in one process: the same route, work and commit that Spark runs, for tests, benchmarks and small jobs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -18,11 +18,13 @@ from nearcast.state.terms import TermTable
 from nearcast.text.tokenizer import Tokenizer
 
 
-def begin(state: StateDirectory, settings: Settings, sample: pa.Table | None) -> Manifest:
+def begin(
+    state: StateDirectory, settings: Settings, sample: pa.Table | Callable[[], pa.Table | None] | None = None
+) -> Manifest:
     """Create a state, or open it; give it a router and first term frequencies from a sample of posts."""
     manifest = state.create({"keep_accents": settings.keep_accents, "index": settings.index, "keep": settings.keep})
     if manifest.router is None:
-        manifest = first_router(state, settings, manifest, sample)
+        manifest = first_router(state, settings, manifest, sample() if callable(sample) else sample)
     return manifest
 
 

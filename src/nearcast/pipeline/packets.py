@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 MOST_BYTES = 6 << 20
-POSTS, OPS, REJECTS = "posts", "ops", "rejects"
+POSTS, OPS, REJECTS, DROPPED = "posts", "ops", "rejects", "dropped"
 SCHEMA = pa.schema([("worker", pa.int32()), ("packet", pa.binary())])
 
 

@@ -13,6 +13,7 @@ from nearcast.index.rows import Rows, is_text, optional_strings
 from nearcast.index.subscriptions import EndLog, SubscriptionSet
 from nearcast.kernels.hashing import hash_strings
 from nearcast.kernels.lookup import digests
+from nearcast.kernels.match import row_ends
 from nearcast.kernels.mix import id_keys
 from nearcast.kernels.register import file_codes
 from nearcast.model.ops import BEGINNING, DELETE, NEVER, SEARCH, SUBSCRIBE, UNSUBSCRIBE
@@ -27,6 +28,7 @@ class Resolved:
     deletes: pa.Table
     searches: pa.Table
     rejects: pa.Table
+    again: np.ndarray  # keys of the ids that had a subscription before the new one
     counts: dict[str, int] = field(default_factory=dict)
 
 
@@ -48,7 +50,7 @@ def resolve(
     timed = given.is_valid().to_numpy(zero_copy_only=False)[about]
     moment = np.where(timed, given.fill_null(0).to_numpy()[about], now)
     digest = _digests(ops)[about]
-    since = ops["since"].to_numpy()[about]
+    since, until, life = (ops[name].to_numpy()[about] for name in ("since", "until", "life"))
     subscribing = kinds[about] == SUBSCRIBE
 
     distinct, which = np.unique(keys, return_inverse=True)
@@ -57,7 +59,8 @@ def resolve(
     new, start = np.zeros(len(about), np.bool_), np.empty(len(about), np.int64)
     unknown = np.zeros(len(about), np.bool_)
     ended: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    counts = dict.fromkeys(("subscribed", "repeated", "replaced", "unsubscribed"), 0)
+    again: list[np.ndarray] = []
+    counts = dict.fromkeys(("subscribed", "repeated", "replaced", "unsubscribed", "again"), 0)
     for turn in _turns(which):  # the first op of each id, then the second of each, and so on
         at = which[turn]
         stands = (seq_now[at] >= 0) & (end_now[at] > now)
@@ -70,11 +73,15 @@ def resolve(
         ended.append((distinct[at[stop]], seq_now[at[stop]], when[stop]))
         end_now[at[stop]] = np.minimum(end_now[at[stop]], when[stop])
         fresh = subscribing[turn] & ~same
+        known_before = fresh & (seq_now[at] >= 0)
+        again.append(distinct[at[known_before]])
+        counts["again"] += int((known_before & (when < now)).sum())
         new[turn] = fresh
         start[turn] = when
         seq_now[at[fresh]] = next_op + about[turn[fresh]]
         digest_now[at[fresh]] = digest[turn[fresh]]
-        end_now[at[fresh]] = NEVER
+        begins = np.maximum(when, since[turn])
+        end_now[at[fresh]] = row_ends(begins, until[turn], life[turn], standing.first_post)[fresh]
         counts["repeated"] += int(same.sum())
         counts["replaced"] += int(replaces.sum())
         counts["unsubscribed"] += int(ends.sum())
@@ -93,6 +100,7 @@ def resolve(
         deletes=ops.filter(pa.array(kinds == DELETE)).select(["id", "id_text"]),
         searches=ops.filter(pa.array(kinds == SEARCH)).select(["id", "id_text", "sql"]),
         rejects=rejects,
+        again=np.concatenate([np.empty(0, np.uint64), *again]),
         counts={**counts, "deleted": int((kinds == DELETE).sum()), "searched": int((kinds == SEARCH).sum())},
     )
 
@@ -125,12 +133,10 @@ def _digests(ops: pa.Table) -> np.ndarray:
     numbers.append(ops["region_kind"].to_numpy().astype(np.uint64))
     extra = np.zeros(len(ops), np.uint64)
     for salt, name in enumerate(("predicates", "columns")):
-        column = chunk(ops[name])
-        if column.null_count < len(column):
-            texts = column.fill_null("")
-            data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
-            offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
-            extra = extra * np.uint64(31) + hash_strings(data, offsets.astype(np.int64)).view(np.uint64) + np.uint64(salt)
+        texts = chunk(ops[name]).fill_null("")
+        data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+        offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+        extra = extra * np.uint64(31) + hash_strings(data, offsets.astype(np.int64)).view(np.uint64) + np.uint64(salt)
     return digests(np.stack(numbers, axis=1), shape, shape_offsets, code, code_offsets, extra)
 
 

@@ -1,8 +1,12 @@
 """A Spark session that suits the pipeline, on this machine or on a cluster."""
 
+import logging
 import os
 import sys
+from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from nearcast.model.errors import NearcastError
@@ -11,7 +15,7 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",  # a worker is a partition: none may be coalesced
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.pollingDelay": "50ms",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "8",  # a record is a packet of up to 8 MB
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",  # a record may be a packet of up to 8 MB
     "spark.shuffle.compress": "false",  # packets hold hashes and short texts: time lost, little won
     "spark.shuffle.spill.compress": "false",
     "spark.ui.enabled": "false",
@@ -20,20 +24,33 @@ SETTINGS = {
 }
 
 
-def local_session(cores: int, memory: str = "3g") -> SparkSession:
-    """Spark inside this process. `local[N,4]`: with plain `local[N]` one killed Python worker ends the query."""
+def local_session(cores: int, memory: str = "3g", log: Path | None = None) -> SparkSession:
+    """Spark inside this process. `local[N,4]`: with plain `local[N]` one killed Python worker ends the query.
+
+    What the JVM and the Python workers have to say goes to the file `log`, if given, and not to the terminal.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(f"local[{cores},4]").appName("nearcast").config("spark.driver.memory", memory)
-    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
+    conf = SparkConf().setMaster(f"local[{cores},4]").setAppName("nearcast").set("spark.driver.memory", memory)
+    conf.set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1")
+    conf.setAll(list(SETTINGS.items()))
     try:
-        spark = builder.getOrCreate()
+        if log is not None and SparkContext._gateway is None:
+            start_jvm(conf, log)
+        spark = SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:
         raise NearcastError(
             f"Spark did not start: {str(error).splitlines()[0]} (it needs Java 17 or later in JAVA_HOME or PATH)"
         ) from error
     spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+def start_jvm(conf: SparkConf, log: Path) -> None:
+    """Start the JVM apart from the terminal: its words go to `log`, and a Ctrl-C does not reach its Python workers."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "wb") as out:
+        gateway = launch_gateway(conf, {"stdout": out, "stderr": out, "start_new_session": True})
+    SparkContext._ensure_initialized(gateway=gateway)

@@ -11,6 +11,7 @@ from nearcast.index.rows import Rows
 from nearcast.index.segment import Matches, PostColumns, Segment
 from nearcast.index.subscriptions import EndLog, SubscriptionSet, ids_of
 from nearcast.kernels.lookup import sorted_members
+from nearcast.kernels.mix import id_keys
 from nearcast.model.ops import BEGINNING, NEVER
 from nearcast.model.posts import REJECTS
 from nearcast.pipeline import packets as kinds
@@ -21,6 +22,7 @@ from nearcast.pipeline.report import Report
 from nearcast.pipeline.resolve import Resolved, resolve
 from nearcast.state import results as outbox
 from nearcast.state.bundle import bundle_table, open_bundle
+from nearcast.state.deletes import SCHEMA as DELETED
 from nearcast.state.deletes import deletes_for
 from nearcast.state.files import write_table
 from nearcast.state.manifest import DELETES, ENDS, POSTS, REJECTS as REJECTED, RESULTS, SUBSCRIPTIONS, TERMS, SegmentRef
@@ -46,6 +48,8 @@ def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
         rejects.append(refused)
         found += task.match(posts, late, resolved)
         task.keep(posts, late, found[-1:])
+    if kinds.DROPPED in tables:
+        rejects.append(task.note_dropped(tables[kinds.DROPPED]))
     task.write_results(found)
     task.write_rejects(rejects)
     if plan.settings.merge:
@@ -90,7 +94,7 @@ class Task:
         if more is not None:
             ends = EndLog.concat([ends, more.ends])
         if own is not None:
-            segments = {**segments, "this batch": own}
+            segments = {**segments, self.own_name: own}
         return SubscriptionSet(segments, ends, self.first_post)
 
     def apply(self, ops: pa.Table) -> Resolved:
@@ -112,7 +116,7 @@ class Task:
             if len(resolved.deletes):
                 name = self.new_name(DELETES)
                 batch = pa.array(np.full(len(resolved.deletes), plan.batch))
-                table = resolved.deletes.append_column("batch", batch)
+                table = resolved.deletes.append_column("batch", batch).cast(DELETED)
                 self.add(DELETES, name, len(table), write_table(plan.state.path(name), table))
         return resolved
 
@@ -130,12 +134,13 @@ class Task:
         name = self.new_name(SUBSCRIPTIONS)
         arrays = {**segment.arrays(), "summary": self.plan.router.summary(segment.rows)}
         size = write_table(self.plan.state.path(name), bundle_table(arrays))
+        self.own_name = name
         self.add(SUBSCRIPTIONS, name, len(rows), size)
         self.report.count(filed=len(rows))
         return segment
 
     def catch_up(self, resolved: Resolved) -> list[Results]:
-        """Results of new subscriptions among the posts already kept."""
+        """Results of new subscriptions among the posts already kept; deletions of the same batch count."""
         if self.own is None or self.plan.settings.keep == "none" or self.manifest.clock is None:
             return []
         found = []
@@ -148,14 +153,34 @@ class Task:
                     continue
                 segment = PostSegment(self.plan.state.path(ref.name))
                 rows = np.flatnonzero((segment.ts >= since) & (owners[segment.leaf] == self.worker))
-                rows = rows[~segment.deleted(deletes_for(self.plan.state, self.manifest, ref))[rows]]
+                deletes = deletes_for(self.plan.state, self.manifest, ref).select(["id", "id_text"])
+                deletes = pa.concat_tables([deletes, resolved.deletes.cast(deletes.schema)])
+                rows = rows[~segment.deleted(deletes)[rows]]
                 columns = segment.columns(rows)
                 matches = self.own.match(columns, ends, self.first_post)
                 if len(matches.posts):
                     hit, back = np.unique(matches.posts, return_inverse=True)
                     pairs = Matches(back, matches.rows, matches.candidates)
                     found.append(self._results([(self.own.rows, pairs)], segment.take(rows[hit]), MATCH))
-        return [part for part in found if len(part)]
+            found = [part for part in found if len(part)]
+            return self._news(found, resolved) if found and len(resolved.again) else found
+
+    def _news(self, found: list[Results], resolved: Resolved) -> list[Results]:
+        """Without what an earlier subscription of the same id has had already: the outbox has each pair once."""
+        whole = Results.concat(found)
+        again = np.isin(id_keys(*ids_as_arrays(whole.table)), resolved.again)
+        if not again.any():
+            return found
+        since = int(chunk(whole.posts["ts"]).to_numpy().min())
+        known = [np.empty(0, np.uint64)]
+        for ref in self.manifest.of(RESULTS):
+            if ref.max_ts >= since:
+                results = Results.open(self.plan.state.path(ref.name))
+                of_them = np.isin(id_keys(*ids_as_arrays(results.table)), resolved.again)
+                known.append(pair_prints(results, of_them & (results.table["kind"].to_numpy() == MATCH)))
+        new = ~again
+        new[again] = ~np.isin(pair_prints(whole, again), np.concatenate(known))
+        return [Results(whole.table.filter(pa.array(new)), whole.posts)]
 
     # -- posts ---------------------------------------------------------------------------------------------------------
 
@@ -182,11 +207,27 @@ class Task:
             ts = posts["ts"].to_numpy()
             late = np.zeros(len(posts), np.bool_)
             if len(ts):
-                report.clock = int(ts.max())
+                self.advance(int(ts.max()))
                 if settings.retention is not None and self.manifest.clock is not None:
                     late = ts < self.manifest.clock - settings.retention
                     report.count(late=int(late.sum()))
         return posts, late, refused
+
+    def advance(self, moment: int) -> None:
+        self.report.clock = moment if self.report.clock is None else max(self.report.clock, moment)
+
+    def note_dropped(self, dropped: pa.Table) -> pa.Table:
+        """Posts that no subscription could want count, and move the clock; the rejects among them."""
+        ts = chunk(dropped["ts"]).to_numpy()
+        self.report.count(posts=len(ts), dropped=len(ts))
+        settings, refused = self.plan.settings, REJECTS.empty_table()
+        if settings.max_future is not None and self.plan.arrival is not None:
+            early = ts > self.plan.arrival + settings.max_future
+            refused = pa.table([[FUTURE] * int(early.sum()), [str({"ts": int(t)}) for t in ts[early]]], schema=REJECTS)
+            ts = ts[~early]
+        if len(ts):
+            self.advance(int(ts.max()))
+        return refused
 
     def _stored(self, prints: np.ndarray, ts: np.ndarray) -> np.ndarray:
         """Which fingerprints the state has already."""
@@ -217,7 +258,9 @@ class Task:
             found = self.standing(more=resolved, own=own).match(columns, wanted)
             report.count(candidates=sum(m.candidates for _, m in found), tried=len(wanted))
         with report.timed("results"):
-            return [self._results(found, posts.drop_columns(["leaf", "wanted", "terms"]), MATCH, late)]
+            results = self._results(found, posts.drop_columns(["leaf", "wanted", "terms"]), MATCH, late)
+            again = self.manifest.counts.get("again", 0) + (resolved.counts["again"] if resolved is not None else 0)
+            return [once(results) if again else results]
 
     def _results(
         self, found: list[tuple[Rows, Matches]], posts: pa.Table, kind: int, late: np.ndarray | None = None
@@ -303,6 +346,25 @@ class Task:
             name = self.new_name(REJECTED)
             self.add(REJECTED, name, len(table), write_table(self.plan.state.path(name), table, compression="lz4"))
             self.report.count(rejects=len(table))
+
+
+def ids_as_arrays(results: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """The query ids of results, and which of them are strings."""
+    texts = chunk(results["query_text"])
+    return chunk(results["query"]).to_numpy(), texts.is_valid().to_numpy(zero_copy_only=False)
+
+
+def pair_prints(results: Results, picked: np.ndarray) -> np.ndarray:
+    """A fingerprint of query and post for some of the results."""
+    keys = id_keys(*ids_as_arrays(results.table))[picked]
+    post = post_fingerprints(results.posts)[results.table["post"].to_numpy()[picked]]
+    return id_keys((keys ^ post).view(np.int64), np.zeros(len(keys), np.bool_))
+
+
+def once(results: Results) -> Results:
+    """Each pair of query and post once: two subscriptions of one id, of which the later began in the past, may want one."""
+    first = np.sort(np.unique(pair_prints(results, np.ones(len(results), np.bool_)), return_index=True)[1])
+    return results if len(first) == len(results) else Results(results.table.take(pa.array(first)), results.posts)
 
 
 def predicates_hold(rows: Rows, matches: Matches, posts: pa.Table) -> np.ndarray:

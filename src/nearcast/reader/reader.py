@@ -52,7 +52,11 @@ class Found:
             if ":" in name:
                 by_name.setdefault(name.rpartition(":")[0], []).append(name)
         for name, columns in by_name.items():
-            out[name] = table[columns[0]] if len(columns) == 1 else pc.coalesce(*(pc.cast(table[c], pa.string()) for c in columns))
+            out[name] = (
+                table[columns[0]]
+                if len(columns) == 1
+                else pc.coalesce(*(pc.cast(table[c], pa.string()) for c in columns))
+            )
         whole = pa.table(out)
         if self.columns is None:
             return whole
@@ -128,7 +132,9 @@ class Reader:
 
     def _scan_archive(self, ref: SegmentRef, encoded: dict[str, Any]) -> tuple[pa.Table, int]:
         posts = pq.read_table(self.state.path(ref.name, ".parquet"))
-        posts = posts.set_column(posts.schema.get_field_index("ts"), "ts", posts["ts"].cast(pa.int64())).combine_chunks()
+        posts = posts.set_column(
+            posts.schema.get_field_index("ts"), "ts", posts["ts"].cast(pa.int64())
+        ).combine_chunks()
         terms, offsets = self.tokenizer.terms(posts["text"])
         vocabulary, codes = np.unique(terms, return_inverse=True)
         rows, looked = scan_posts(

@@ -32,12 +32,19 @@ class StateDirectory:
     def create(self, settings: dict[str, Any]) -> Manifest:
         """Make an empty state, unless there is one already."""
         if not self.exists():
-            if self.root.exists() and any(p.name != "lock" for p in self.root.iterdir()) and not self.manifests.exists():
-                raise BadInput(f"{self.root} is not empty and not a Nearcast state: choose another directory")
+            self.refuse_if_foreign()
             for folder in (self.manifests, self.segments, self.inbox, self.source):
                 folder.mkdir(parents=True, exist_ok=True)
             create_exclusively(path_of(self.manifests, 0), Manifest(settings=settings).to_json())
         return self.newest()
+
+    def refuse_if_foreign(self) -> None:
+        """A directory that holds something else is left alone."""
+        if self.root.exists() and not self.manifests.exists():
+            if not self.root.is_dir():
+                raise BadInput(f"{self.root} is a file, not a directory")
+            if any(not path.name.startswith("lock") for path in self.root.iterdir()):
+                raise BadInput(f"{self.root} is not empty and not a Nearcast state: choose another directory")
 
     def newest(self) -> Manifest:
         return newest(self.manifests)

@@ -45,11 +45,11 @@ class TermTable:
 
 def frequencies(tables: Sequence[TermTable]) -> tuple[np.ndarray, np.ndarray]:
     """Sorted terms and their counts over all tables."""
-    if not tables:
-        return np.empty(0, np.uint64), np.empty(0, np.uint64)
     if len(tables) == 1:
         return tables[0].term, tables[0].count
+    tables = [TermTable(np.empty(0, np.uint64), np.empty(0, np.uint64), pa.array([], pa.string())), *tables]
     terms, inverse = np.unique(np.concatenate([t.term for t in tables]), return_inverse=True)
     counts = np.zeros(len(terms), np.uint64)
     np.add.at(counts, inverse, np.concatenate([t.count for t in tables]).astype(np.uint64))
+    terms.flags.writeable = counts.flags.writeable = False  # as those mapped from a file are
     return terms, counts

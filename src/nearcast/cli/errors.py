@@ -1,0 +1,57 @@
+"""How a command ends: what went wrong as one message on stderr, and the exit code."""
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+
+from typer.exceptions import Abort, TyperException
+
+from nearcast.model.errors import NearcastError
+
+INTERRUPTED = 130
+
+
+def guarded(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; its exit code. Nothing but an exit of the process itself comes out as an exception."""
+    from nearcast.cli.app import app
+
+    try:
+        code = app(args=None if arguments is None else list(arguments), prog_name="nearcast", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except NearcastError as error:
+        return say(str(error), error.exit_code)
+    except TyperException as error:
+        return say(usage(error), error.exit_code)
+    except (KeyboardInterrupt, Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the last flush complains
+        return 0
+    except Exception as error:
+        return say(internal(error), 1)
+
+
+def say(message: str, code: int) -> int:
+    print(f"nearcast: {message}", file=sys.stderr)
+    return code
+
+
+def usage(error: TyperException) -> str:
+    """A command that was mistyped, in one line, and where to look."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "nearcast"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return f"{message} ({command} --help shows what can be given)"
+
+
+def internal(error: Exception) -> str:
+    """One line about an error that nobody foresaw; its traceback goes to a file."""
+    handle, path = tempfile.mkstemp(prefix="nearcast-error-", suffix=".log")
+    with os.fdopen(handle, "w", encoding="utf-8") as log:
+        traceback.print_exception(error, file=log)
+    lines = str(error).strip().splitlines()
+    what = f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+    return f"internal error: {what}, see {path}"

@@ -1,0 +1,90 @@
+"""`nearcast results`: the outbox, in order."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
+
+import typer
+
+from nearcast.cli.options import Format, FormatOption, StateOption, existing
+from nearcast.model.errors import BadInput
+
+FIRST = ("query_id", "seq", "batch", "kind", "post_id", "ts")
+WIDTHS = {"seq": 8, "query_id": 22, "kind": 6, "post_id": 12, "ts": 20}
+
+
+def results(
+    state: StateOption,
+    query: Annotated[str | None, typer.Option("--query", metavar="ID", help="Only those of one query.")] = None,
+    current: Annotated[
+        bool, typer.Option("--current", help="The answer as it stands now, not how it came about.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with results as they come, until Ctrl-C.")
+    ] = False,
+    form: FormatOption = Format.table,
+) -> None:
+    """Print results in the order of the outbox. A result stays whole after its post has expired.
+
+    [dim]nearcast results --state state --query q1 --follow --format json[/dim]
+    """
+    from nearcast.cli.tables import print_csv, print_json
+    from nearcast.reader.reader import Reader
+    from nearcast.reader.results import follow_results, read_results
+
+    directory = existing(state)
+    if current:
+        raise BadInput("a range subscription has no current answer, only matches: use results without --current")
+    if follow and form is Format.csv:
+        raise BadInput("--follow prints table or json: a CSV needs to know all its columns first")
+    reader = Reader(directory)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        return follow_results(directory, query) if follow else read_results(reader, query)
+
+    if form is Format.json:
+        print_json(rows(), flush=follow)
+    elif form is Format.csv:
+        names = {name: None for row in rows() for name in row}
+        print_csv(rows(), tuple(dict.fromkeys((*FIRST, *names))))
+    else:
+        print_lines(rows(), follow)
+
+
+def print_lines(rows: Iterable[dict[str, Any]], flush: bool) -> None:
+    """One line a result, as they come: number, query, kind, post, time, and what else fits."""
+    from nearcast.cli.tables import console
+
+    out = console()
+    width = out.width
+    print("  ".join(name.ljust(size) for name, size in WIDTHS.items()) + "  text")
+    for row in rows:
+        print(result_line(row, width), flush=flush)
+    sys.stdout.flush()
+
+
+def result_line(row: dict[str, Any], width: int) -> str:
+    from rich.cells import set_cell_size
+
+    from nearcast.reader.rows import json_row
+
+    row = json_row(row)
+    head = []
+    for name, size in WIDTHS.items():
+        value = str(row.get(name, ""))[:19] + "Z" if name == "ts" and "ts" in row else str(row.get(name, ""))
+        head.append(value.rjust(size) if name == "seq" else set_cell_size(value, max(size, 0)))
+    line = "  ".join(head) + "  " + _rest(row).replace("\n", " ")
+    return set_cell_size(line, width).rstrip()
+
+
+def _rest(row: dict[str, Any]) -> str:
+    if "rows" in row:
+        return f"{len(row['rows'])} rows: {json.dumps(row['rows'], ensure_ascii=False)}"
+    more = [
+        f"{name}={row[name]}" for name in row if name not in (*FIRST, "text", "lon", "lat") and row[name] is not None
+    ]
+    place = (
+        [f"({row['lon']:.4f}, {row['lat']:.4f})"] if row.get("lon") is not None and row.get("lat") is not None else []
+    )
+    return " ".join([str(row.get("text") or ""), *place, *more]).strip()

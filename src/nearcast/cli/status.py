@@ -1,0 +1,120 @@
+"""`nearcast status`: clock, counts, rejects, disk, leaves, load, balance."""
+
+from dataclasses import asdict
+from typing import Any
+
+from nearcast.cli.options import Format, FormatOption, StateOption, existing
+
+
+def status(state: StateOption, form: FormatOption = Format.table) -> None:
+    """Say what a state holds: its clock, counts, rejects and their reasons, disk, leaves, load and balance."""
+    from nearcast.cli.tables import print_csv, print_json
+
+    facts = gather(existing(state))
+    if form is Format.json:
+        print_json([facts])
+    elif form is Format.csv:
+        print_csv([{"name": name, "value": value} for name, value in flat(facts)], ("name", "value"))
+    else:
+        print_status(facts)
+
+
+def gather(directory: Any) -> dict[str, Any]:
+    """All figures as one object, times as text."""
+    from nearcast.cli.backlog import backlog, waiting_in_inbox
+    from nearcast.cli.tables import time_text
+    from nearcast.reader.reader import Reader
+    from nearcast.reader.status import read_status
+
+    reader = Reader(directory)
+    found = read_status(reader)
+    facts = asdict(found)
+    facts["clock"] = time_text(found.clock, "") or None
+    facts["first_post"] = time_text(found.first_post, "") or None
+    facts["balance"] = found.balance
+    left = backlog(directory, found.batch)
+    facts["backlog"] = None if left is None else asdict(left)
+    facts["inbox"] = waiting_in_inbox(directory)
+    return facts
+
+
+def flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Every figure under a name with dots."""
+    found: list[tuple[str, Any]] = []
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            found += flat(value, f"{prefix}{name}.")
+        elif name == "load":
+            for each in value:
+                found += flat(each, f"{prefix}load.{each.get('worker')}.")
+        else:
+            found.append((prefix + name, value))
+    return found
+
+
+def print_status(facts: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    from nearcast.cli.tables import console, size_text
+
+    counts, out = facts["counts"], console()
+    standing = facts["subscriptions"]
+    head = Table.grid(padding=(0, 3))
+    lines = [
+        (
+            "state",
+            f"{facts['state']} · version {facts['version']} · batch {facts['batch']} · {size_text(facts['disk'])}",
+        ),
+        ("clock", facts["clock"] or "no post yet"),
+        ("settings", ", ".join(f"{name} {value}" for name, value in sorted(facts["settings"].items()))),
+        (
+            "posts",
+            _figures(counts, posts="", stored="stored", duplicates="duplicates", late="late", expired="archived"),
+        ),
+        (
+            "subscriptions",
+            f"{standing['standing']:,} standing, {standing['waiting']:,} waiting, {standing['ended']:,} ended",
+        ),
+        ("results", _figures(counts, results="", matches="matches")),
+        ("rejects", f"{counts.get('rejects', 0):,}"),
+        ("backlog", _backlog(facts)),
+        ("leaves", f"{facts['leaves']:,} (router {facts['router']})" if facts["router"] else "none yet"),
+        ("balance", f"{facts['balance']:.2f} (busiest worker over the mean, last batch)" if facts["balance"] else "-"),
+    ]
+    for name, value in lines:
+        head.add_row(f"[bold]{name}[/]", value)
+    out.print(head)
+    if facts["rejects"]:
+        _print(out, "rejects", ("reason", "count"), list(facts["rejects"].items()))
+    kinds = [(name, k["segments"], k["rows"], size_text(k["size"])) for name, k in facts["kinds"].items()]
+    _print(out, "files", ("kind", "segments", "rows", "size"), kinds)
+    if facts["load"]:
+        names = list(dict.fromkeys(name for worker in facts["load"] for name in worker))
+        _print(out, "load of the last batch", names, [tuple(w.get(name, "") for name in names) for w in facts["load"]])
+
+
+def _figures(counts: dict[str, int], **names: str) -> str:
+    shown = [
+        f"{counts.get(name, 0):,} {label}".strip() for name, label in names.items() if not label or counts.get(name)
+    ]
+    return ", ".join(shown)
+
+
+def _backlog(facts: dict[str, Any]) -> str:
+    left = facts["backlog"]
+    files = "unknown" if left is None else f"{left['posts']:,} posts, {left['ops']:,} ops of the files given"
+    return f"{files}; {facts['inbox']:,} in the inbox"
+
+
+def _print(out: Any, title: str, columns: Any, rows: list[tuple[Any, ...]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
+    for number, name in enumerate(columns):
+        numeric = all(isinstance(row[number], int | float) for row in rows) or name == "size"
+        table.add_column(name, justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(Text(f"{v:,}" if isinstance(v, int) else str(v)) for v in row))
+    out.print()
+    out.print(table)

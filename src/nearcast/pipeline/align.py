@@ -1,0 +1,50 @@
+"""Aligning a state with another number of workers: each gets segments of just the subscriptions that its leaves need.
+
+Done before the stream starts, in a manifest of its own. Posts need nothing: a worker picks its leaves' posts out of any segment.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from nearcast.index.rows import Rows
+from nearcast.index.segment import Segment
+from nearcast.pipeline.plan import Plan, Settings, open_segments
+from nearcast.state.bundle import bundle_table
+from nearcast.state.directory import StateDirectory
+from nearcast.state.files import write_table
+from nearcast.state.manifest import SUBSCRIPTIONS, Manifest, SegmentRef, commit
+
+
+def align(state: StateDirectory, settings: Settings) -> Manifest:
+    """The manifest with every segment of subscriptions written for `settings.workers`."""
+    manifest = state.newest()
+    old = [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.facts.get("workers") != settings.workers]
+    if not old:
+        return manifest
+    plan = Plan(str(state.root), manifest, settings, manifest.batch)
+    new: list[SegmentRef] = []
+    for ended in (0, 1):
+        group = [ref for ref in old if ref.facts.get("ended", 0) == ended]
+        if group:
+            rows = Rows.concat([segment.rows for segment in open_segments(plan, [ref.name for ref in group]).values()])
+            folded = min(ref.facts.get("folded", ref.batch - 1) for ref in group)
+            facts = {"workers": settings.workers, "ended": ended, "folded": folded}
+            new += [write_share(plan, rows, worker, facts) for worker in range(settings.workers)]
+    segments = manifest.replacing([ref.name for ref in old], [ref for ref in new if ref.rows])
+    return commit(state.manifests, manifest, replace(manifest, segments=segments))
+
+
+def write_share(plan: Plan, rows: Rows, worker: int, facts: dict[str, int]) -> SegmentRef:
+    """The segment of the rows that one worker keeps."""
+    keepers, home = plan.router.keepers(rows, plan.settings.workers)
+    mine = np.flatnonzero(keepers[:, worker])
+    name = plan.state.new_name(SUBSCRIPTIONS, plan.batch, worker)
+    if not len(mine):
+        return SegmentRef(SUBSCRIPTIONS, name, 0, 0, plan.batch, worker)
+    share = rows.take(mine)
+    share = Rows(**{**share.__dict__, "home": (home[mine] == worker).astype(np.uint8)})
+    segment = Segment.build(share, plan.filing)
+    arrays = {**segment.arrays(), "summary": plan.router.summary(segment.rows)}
+    size = write_table(plan.state.path(name), bundle_table(arrays))
+    return SegmentRef(SUBSCRIPTIONS, name, len(share), size, plan.batch, worker, facts=facts)

@@ -1,0 +1,179 @@
+"""A run: one writer on one state, from the lock to the last commit."""
+
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
+
+from nearcast.model.errors import BadInput, NearcastError
+from nearcast.pipeline.align import align
+from nearcast.pipeline.batch import begin
+from nearcast.pipeline.plan import Settings
+from nearcast.pipeline.report import Report
+from nearcast.pipeline.session import local_session
+from nearcast.pipeline.source import OPS_LOG, Inputs
+from nearcast.pipeline.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
+from nearcast.pipeline.warmup import warm_up
+from nearcast.sinks.files import deliver
+from nearcast.sources.file_log import FileLog, data_files
+from nearcast.state.directory import StateDirectory, WriterLock
+from nearcast.state.manifest import Manifest
+from nearcast.state.sweep import sweep
+
+SWEEP_EVERY = 60.0
+FIXED = ("keep", "index", "keep_accents")  # what a state was created with, it stays with
+
+
+def run(
+    state: str,
+    inputs: Inputs,
+    settings: Settings,
+    drain: bool = False,
+    on_commit: OnCommit | None = None,
+    on_stage: Callable[[str], None] | None = None,
+    stop: threading.Event | None = None,
+    memory: str = "3g",
+    sink: str | None = None,
+) -> Manifest:
+    """Stream posts and ops into a state until `stop` is set, or until everything given has been read (`drain`)."""
+    say = on_stage or (lambda stage: None)
+    directory = checked(state, settings)
+    inputs = replace(inputs, posts=absolute(inputs.posts), ops=absolute(inputs.ops))
+    list(data_files([*inputs.posts, *inputs.ops]))  # what does not exist is said before anything starts
+    with WriterLock(directory):
+        say("opening the state")
+        begin(directory, settings, lambda: sample_of(inputs))
+        check_checkpoint(directory)
+        align(directory, settings)
+        sweep(directory)
+        say("compiling kernels (the first time takes half a minute)")
+        warm_up()
+        say("starting Spark")
+        spark = local_session(cores(), memory, directory.root / "spark.log")
+        try:
+            say("streaming")
+            packets = read_packets(spark, directory, settings, inputs)
+            return follow(directory, settings, packets, drain, on_commit, stop, sink)
+        finally:
+            spark.stop()
+
+
+def follow(
+    state: StateDirectory,
+    settings: Settings,
+    packets: DataFrame,
+    drain: bool,
+    on_commit: OnCommit | None,
+    stop: threading.Event | None,
+    sink: str | None = None,
+) -> Manifest:
+    """Start the query, keep the house between batches, and wait for its end."""
+    stop = stop or threading.Event()
+    swept = [time.monotonic()]
+
+    def committed(manifest: Manifest, reports: list[Report]) -> None:
+        if sink is not None:
+            deliver(state, manifest, sink)
+        if time.monotonic() - swept[0] > SWEEP_EVERY:
+            sweep(state)
+            empty_inbox(state)
+            swept[0] = time.monotonic()
+        if on_commit is not None:
+            on_commit(manifest, reports)
+
+    pipeline = Pipeline(state, settings, committed)
+    if sink is not None:
+        deliver(state, state.newest(), sink)
+    query = pipeline.start(packets, drain)
+    try:
+        while query.isActive and not stop.is_set():
+            query.awaitTermination(0.2)  # type: ignore[arg-type]
+    except PySparkException as error:
+        raise explained(error, pipeline) from None
+    finally:
+        halt(query)
+    failure = query.exception()
+    if failure is not None and not stop.is_set():
+        raise explained(failure, pipeline) from None
+    return state.newest()
+
+
+def halt(query: StreamingQuery) -> None:
+    if query.isActive:
+        query.stop()
+
+
+def explained(error: Exception, pipeline: Pipeline) -> NearcastError:
+    """What went wrong, in one line that a person can act on."""
+    if isinstance(pipeline.failure, NearcastError):
+        return pipeline.failure
+    text = f"{pipeline.failure or ''}\n{error}"
+    own = re.search(r"nearcast\.model\.errors\.(\w+): (.+)", text)
+    if own:
+        return (BadInput if own[1] != "NearcastError" else NearcastError)(own[2])
+    if "No space left on device" in text or "Disk quota exceeded" in text:
+        return NearcastError(f"the disk of {pipeline.state.root} is full: free some space and run again; nothing is lost")
+    lines = [line.strip() for line in text.splitlines() if re.match(r"\s*[\w.]+(Error|Exception): ", line)]
+    return NearcastError(f"the stream stopped: {lines[-1] if lines else text.strip().splitlines()[0]}; run again to go on")
+
+
+def checked(state: str, settings: Settings) -> StateDirectory:
+    """The state directory, if it can be used with these settings."""
+    directory = StateDirectory(Path(state).absolute())
+    directory.refuse_if_foreign()
+    if directory.exists():
+        fixed = directory.newest().settings
+        for name in FIXED:
+            if name in fixed and fixed[name] != getattr(settings, name):
+                option = name.replace("_", "-")
+                raise BadInput(f"{state} was created with --{option} {fixed[name]}: run it so, or start a new state directory")
+    return directory
+
+
+def with_fixed(state: str, given: Mapping[str, Any]) -> Settings:
+    """Settings for a run: what is not given is as the state was created, or the default."""
+    directory = StateDirectory(Path(state).absolute())
+    fixed = directory.newest().settings if directory.exists() else {}
+    return Settings(**{**fixed, **{name: value for name, value in given.items() if value is not None}})
+
+
+def empty_inbox(state: StateDirectory) -> None:
+    """Remove ops of the inbox that a committed batch has taken in: a Spark commit lies behind each of them."""
+    offsets = sorted((state.checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    if not offsets or not (state.source / f"{OPS_LOG}.jsonl").exists():
+        return
+    log = FileLog(state.source, OPS_LOG, read_only=True)
+    position = committed_ops(state, offsets[-1].name)
+    end = 0
+    for entry in log.entries:
+        end += entry.units
+        path = Path(entry.path)
+        if end <= position and path.parent == state.inbox and path.exists():
+            path.unlink()
+
+
+def committed_ops(state: StateDirectory, batch: str) -> int:
+    """The position in the log of ops that a batch of Spark's checkpoint ended at."""
+    for line in (state.checkpoint / "offsets" / batch).read_text(encoding="utf-8").splitlines()[2:]:
+        if line.startswith("{") and "ops_log" in line:
+            return int(json.loads(line)["ops"])
+    return 0
+
+
+def absolute(paths: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(str(Path(path).absolute()) for path in paths)
+
+
+def cores() -> int:
+    return os.cpu_count() or 2
+
+

@@ -1,0 +1,93 @@
+"""What a state holds, as figures."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nearcast.reader.reader import Reader
+from nearcast.reader.subscriptions import Subscriptions
+from nearcast.routing.uniform_grid import UniformGrid
+from nearcast.state.directory import StateDirectory
+from nearcast.state.files import folder_size, open_table
+from nearcast.state.manifest import REJECTS, Manifest
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The segments of one kind: how many, their rows, their bytes."""
+
+    segments: int
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """A state after its newest batch. Times in microseconds, sizes in bytes.
+
+    `counts` are totals since the state was made; `rejects` are those on disk by reason; `load` is what each worker did
+    in the last batch. `kinds` are the files of the manifest; `disk` is all that lies in the directory, replaced files
+    that wait for their sweeping included.
+    """
+
+    state: str
+    version: int
+    batch: int
+    clock: int | None
+    first_post: int | None
+    settings: dict[str, Any]
+    counts: dict[str, int]
+    subscriptions: dict[str, int]
+    rejects: dict[str, int]
+    kinds: dict[str, Kind]
+    disk: int
+    router: str | None
+    leaves: int
+    load: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def balance(self) -> float | None:
+        """The busiest worker's processor time over the mean, in the last batch: 1 is perfect."""
+        seconds = [float(worker.get("seconds", 0)) for worker in self.load]
+        mean = sum(seconds) / len(seconds) if seconds else 0.0
+        return round(max(seconds) / mean, 2) if mean else None
+
+
+def read_status(source: Reader | StateDirectory | str | Path) -> Status:
+    reader = source if isinstance(source, Reader) else Reader(source)
+    manifest = reader.manifest
+    router = UniformGrid.load(reader.state.root / manifest.router) if manifest.router else None
+    return Status(
+        state=str(reader.state.root),
+        version=manifest.version,
+        batch=manifest.batch,
+        clock=manifest.clock,
+        first_post=manifest.first_post,
+        settings=dict(manifest.settings),
+        counts=dict(manifest.counts),
+        subscriptions=Subscriptions(reader).counts(),
+        rejects=_reasons(reader),
+        kinds=_kinds(manifest),
+        disk=folder_size(reader.state.root),
+        router=router.name if router else None,
+        leaves=router.leaves if router else 0,
+        load=manifest.load,
+    )
+
+
+def _kinds(manifest: Manifest) -> dict[str, Kind]:
+    found: dict[str, Kind] = {}
+    for ref in manifest.segments:
+        before = found.get(ref.kind, Kind(0, 0, 0))
+        found[ref.kind] = Kind(before.segments + 1, before.rows + ref.rows, before.size + ref.size)
+    return dict(sorted(found.items()))
+
+
+def _reasons(reader: Reader) -> dict[str, int]:
+    """Rejects by the first line of their reason, the most frequent first."""
+    reasons: Counter[str] = Counter()
+    for ref in reader.manifest.of(REJECTS):
+        for each in open_table(reader.state.path(ref.name))["reason"].value_counts().to_pylist():
+            reasons[each["values"].partition("\n")[0]] += each["counts"]
+    return dict(reasons.most_common())
