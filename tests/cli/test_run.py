@@ -48,7 +48,8 @@ def test_a_run_until_drained_leaves_results_rows_and_rejects_and_a_quiet_termina
     assert facts["counts"]["rejects"] == 3 == sum(facts["rejects"].values())
     assert facts["backlog"] == {"posts": 0, "ops": 0}
 
-    assert nearcast("subscribe", "--state", state, "--id", "q3", "SELECT id FROM stream WHERE text CONTAINS 'coffee'", "--ts", "2026-05-01T00:00:00Z").returncode == 0  # fmt: skip
+    sql = "SELECT id FROM stream WHERE text CONTAINS 'coffee'"
+    assert nearcast("subscribe", "--state", state, "--id", "q3", sql, "--ts", "2026-05-01T00:00:00Z").stdout == "q3\n"
     again = nearcast("run", "--state", state, "--until-drained")
     assert again.returncode == 0, again.stderr
     rows = [json.loads(line) for line in nearcast("results", "--state", state, "--format", "json").stdout.splitlines()]

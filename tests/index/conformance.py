@@ -1,7 +1,8 @@
-"""The suite that every subscription index inherits: on any subscriptions and posts it gives the brute-force pairs, each once.
+"""The suite that every subscription index inherits: on any subscriptions and posts it gives the brute-force pairs,
+each once.
 
-An index meets its subscriptions in many ways: in one segment or several, overlaid, merged, written and mapped again, with ends
-from later ops. Each way has to give the same pairs.
+An index meets its subscriptions in many ways: in one segment or several, overlaid, merged, written and mapped again,
+with ends from later ops. Each way has to give the same pairs.
 """
 
 from collections import Counter
@@ -189,10 +190,10 @@ class SubscriptionIndexSuite:
         posts = [Post(float(lon), float(lat)) for lon in lons for lat in lats]
         regions = [
             None, Rect(-180, -90, 180, 90), Rect(180, -90, -180, 90), Rect(179, -1, -179, 1), Rect(180, 0, 180, 0),
-            Rect(-180, 0, -180, 0), Rect(-180, 90, 180, 90), Rect(0, -90, 0, -90), Rect(170, 80, -170, 90), Rect(0.1, 0, 0, 1),
-            Circle(180, 0, 1), Circle(-180, 0, 1), Circle(0, 90, 1), Circle(0, -90, 500), Circle(10, 5, 20015.2),
-            Polygon((((-180.0, -90.0), (180.0, -90.0), (180.0, 90.0), (-180.0, 90.0)),)),
-            Polygon((((179.0, -1.0), (180.0, -1.0), (180.0, 1.0), (179.0, 1.0)),)),
+            Rect(-180, 0, -180, 0), Rect(-180, 90, 180, 90), Rect(0, -90, 0, -90), Rect(170, 80, -170, 90), Rect(0.1,
+            0, 0, 1), Circle(180, 0, 1), Circle(-180, 0, 1), Circle(0, 90, 1), Circle(0, -90, 500), Circle(10, 5,
+            20015.2), Polygon((((-180.0, -90.0), (180.0, -90.0), (180.0, 90.0), (-180.0, 90.0)),)), Polygon((((179.0,
+            -1.0), (180.0, -1.0), (180.0, 1.0), (179.0, 1.0)),)),
         ]  # fmt: skip
         found = self.check([Subscription(i, region) for i, region in enumerate(regions)], posts)
         assert {seq for _, seq in found} == set(range(len(regions)))

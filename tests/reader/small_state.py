@@ -56,8 +56,10 @@ def make_state(root: Path) -> Path:
         ),
     )
     first = posts(
-        (1, 0, "flood in the subway", {"price": 3}), (2, 1, "espresso time", {}), ("b", 2, "another flood, \"they\" said\nyes", {"tags": "x"})
-    )  # fmt: skip
+        (1, 0, "flood in the subway", {"price": 3}),
+        (2, 1, "espresso time", {}),
+        ("b", 2, 'another flood, "they" said\nyes', {"tags": "x"}),
+    )
     run_batch(state, settings, posts=[first])
     run_batch(
         state,

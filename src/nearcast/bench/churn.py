@@ -22,6 +22,7 @@ from nearcast.sources.world.query_sets.sample import SAMPLED
 from nearcast.state.directory import StateDirectory
 from nearcast.state.files import write_table
 from nearcast.state.manifest import SUBSCRIPTIONS, Manifest
+from nearcast.state.merging import FAN
 
 OPS_A_BATCH = 500_000  # as the pipeline's source takes them
 A_FILE = 1_000_000  # subscriptions
@@ -153,14 +154,13 @@ def compile_kernels() -> None:
     with TemporaryDirectory() as folder:
         state, settings = StateDirectory(Path(folder) / "state"), Settings(workers=2, keep="none")
         begin(state, settings, posts)
-        ops = as_ops(q2(made, 20_000))
-        for turn in range(10):
-            some = ops.slice(turn * 2000, 2000)
-            run_batch(state, settings, ops=some)
-            ended = {"op": ["unsubscribe"] * 1500, "id": some["id"].slice(0, 1500)}
-            filled = ops.schema.empty_table()
-            run_batch(state, settings, ops=pa.concat_tables([filled, pa.table(ended)], promote_options="default"))
-            run_batch(state, settings, posts=[posts.slice(turn * 100, 100)])
+        ops = as_ops(q2(made, 10 * (FAN + 1)))
+        for turn in range(FAN + 1):  # so many that segments are merged
+            run_batch(state, settings, ops=ops.slice(10 * turn, 10))
+        ended = pa.table({"op": ["unsubscribe"] * 10, "id": ops["id"].slice(0, 10)})
+        filled = pa.concat_tables([ops.schema.empty_table(), ended], promote_options="default")
+        run_batch(state, settings, ops=filled)
+        run_batch(state, settings, posts=[posts])
 
 
 def go_on(progress: Progress, crew: Crew, prepared: list[tuple[Path, list[Path]]], posts: int) -> dict[str, Any]:

@@ -28,10 +28,19 @@ def guarded(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the last flush complains
-        return 0
+        return unread()
+    except SystemExit as leaving:  # Typer's own way out when nobody reads any more
+        if isinstance(leaving.__context__, BrokenPipeError):
+            return unread()
+        raise
     except Exception as error:
         return say(internal(error), 1)
+
+
+def unread() -> int:
+    """Whoever read our output has seen enough (`| head`): no error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the last flush of all complains
+    return 0
 
 
 def say(message: str, code: int) -> int:

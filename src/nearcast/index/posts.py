@@ -1,8 +1,8 @@
 """A segment of posts: sorted by leaf and along the Z-order curve, words as numbers into its own vocabulary.
 
-Three files hold one: `.arrow` with what searches look at, memory-mapped; `.index.arrow` with the vocabulary and the sorted
-fingerprints by which duplicates are recognised; `.text.arrow` with texts and attributes in compressed blocks of BLOCK rows, of
-which only those that hold a wanted post are read.
+Three files hold one: `.arrow` with what searches look at, memory-mapped; `.index.arrow` with the vocabulary and the
+sorted fingerprints by which duplicates are recognised; `.text.arrow` with texts and attributes in compressed blocks
+of BLOCK rows, of which only those that hold a wanted post are read.
 """
 
 from dataclasses import dataclass
@@ -137,7 +137,9 @@ class PostSegment:
         for name in table.column_names:
             base = base.append_column(name, table[name])
         base = base.append_column("leaf", pa.array(self.leaf))
-        return base.append_column("terms", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms)))
+        return base.append_column(
+            "terms", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms))
+        )
 
     def deleted(self, deletes: pa.Table) -> np.ndarray:
         """Which posts have one of the ids of `deletes` (columns id, id_text)."""

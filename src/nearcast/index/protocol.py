@@ -1,7 +1,7 @@
 """What every subscription index is: subscriptions as rows, and a match that finds all pairs of posts and rows.
 
-The papers' indexes differ in where they file a subscription, never in what they answer; so the brute-force twin in `brute`
-says what is right, and one inherited suite (tests/index/conformance.py) holds every implementation to it.
+The papers' indexes differ in where they file a subscription, never in what they answer; so the brute-force twin in
+`brute` says what is right, and one inherited suite (tests/index/conformance.py) holds every implementation to it.
 """
 
 from typing import TYPE_CHECKING, Protocol

@@ -16,8 +16,8 @@ class Rows:
     """Subscriptions; `seq` is the number of the op that made one.
 
     `start` and `end` bound the times of the posts it wants; `life` is NEVER unless FOR still waits for the first post.
-    `digest` is a hash of the query's meaning, by which a repeated subscription is recognised. `home` marks the one copy that
-    counts where a subscription is kept by several workers.
+    `digest` is a hash of the query's meaning, by which a repeated subscription is recognised. `home` marks the one
+    copy that counts where a subscription is kept by several workers.
     """
 
     seq: np.ndarray
@@ -70,7 +70,7 @@ class Rows:
     @classmethod
     def from_arrays(cls, arrays: dict[str, "np.ndarray | pa.StringArray"]) -> "Rows":
         columns = {field.name: arrays[f"row_{field.name}"] for field in fields(cls)}
-        return cls(**{**columns, "boxes": np.asarray(columns["boxes"]).reshape(-1, 4)})  # type: ignore[arg-type]
+        return cls(**{**columns, "boxes": np.asarray(columns["boxes"]).reshape(-1, 4)})
 
     @classmethod
     def join(cls, parts: Sequence["Rows"]) -> "Rows":
@@ -102,7 +102,9 @@ class Rows:
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
-    """A read-only view, as arrays mapped from files are: so that Numba compiles each kernel for one kind of array only."""
+    """A read-only view, as arrays mapped from files are: so that Numba compiles each kernel for one kind of array
+    only.
+    """
     view = array.view()
     view.flags.writeable = False
     return view

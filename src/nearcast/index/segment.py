@@ -16,7 +16,9 @@ from nearcast.model.ops import NEVER
 
 @dataclass(frozen=True)
 class PostColumns:
-    """What matching needs of a batch of posts; `terms` in the order of the text, `offsets` one longer than the posts."""
+    """What matching needs of a batch of posts; `terms` in the order of the text, `offsets` one longer than the
+    posts.
+    """
 
     lon: np.ndarray
     lat: np.ndarray
@@ -77,7 +79,9 @@ class Ends:
 
 @dataclass(frozen=True)
 class Segment:
-    """Immutable. Cost of a match: per level one cell, per distinct term one bit, then the entries of the terms that pass."""
+    """Immutable. Cost of a match: per level one cell, per distinct term one bit, then the entries of the terms that
+    pass.
+    """
 
     rows: Rows
     extent: np.ndarray
@@ -101,7 +105,9 @@ class Segment:
     @classmethod
     def build(cls, rows: Rows, filing: Filing) -> "Segment":
         """Rows are kept along the Z-order curve, so that posts in Z-order find them near each other too."""
-        rows = rows.take(np.argsort(z_codes(frozen(rows.boxes[:, 0].copy()), frozen(rows.boxes[:, 1].copy()), np.array(WORLD))))
+        rows = rows.take(
+            np.argsort(z_codes(frozen(rows.boxes[:, 0].copy()), frozen(rows.boxes[:, 1].copy()), np.array(WORLD)))
+        )
         filed_rows, terms = key_terms(rows.code, rows.code_offsets)
         extent = filing.extent_array()
         pairs = cover(filed_rows, terms, rows.boxes, extent, filing.coarsest, filing.finest, filing.most_cells)
@@ -129,8 +135,8 @@ class Segment:
         mortal = len(rows) > 0 and bool((rows.life == NEVER).all())
         latest = int(rows.end.max()) if mortal else NEVER
         return cls(
-            rows, extent, levels.astype(np.uint8), level_starts.astype(np.int64), cells, starts, signs, tags, entries[order],
-            id_keys[by_key], by_key.astype(np.uint32), np.array([latest], np.int64),
+            rows, extent, levels.astype(np.uint8), level_starts.astype(np.int64), cells, starts, signs, tags,
+            entries[order], id_keys[by_key], by_key.astype(np.uint32), np.array([latest], np.int64),
         )  # fmt: skip
 
     def match(
@@ -176,4 +182,4 @@ class Segment:
     @classmethod
     def from_arrays(cls, arrays: "dict[str, np.ndarray | pa.StringArray]") -> "Segment":
         own = {name: value for name, value in arrays.items() if not name.startswith("row_")}
-        return cls(rows=Rows.from_arrays(arrays), **own)  # type: ignore[arg-type]
+        return cls(rows=Rows.from_arrays(arrays), **own)

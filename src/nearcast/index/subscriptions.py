@@ -1,7 +1,7 @@
 """The standing subscriptions of a manifest: many segments, and the ends that later ops gave to their rows.
 
-Small segments are matched together through an overlay built in memory, so that a batch costs little more with twenty unmerged
-segments than with one. The overlay is a cache of this process, keyed by the names it was built from.
+Small segments are matched together through an overlay built in memory, so that a batch costs little more with twenty
+unmerged segments than with one. The overlay is a cache of this process, keyed by the names it was built from.
 """
 
 from collections.abc import Mapping, Sequence

@@ -110,7 +110,9 @@ def may_match(leaves, terms, offsets, bitmap):
         j = offsets[i]
         while not hit and j < offsets[i + 1]:
             if terms[j] != 0:
-                hit = has_bit(bitmap, summary_bit(leaf, terms[j])) or has_bit(bitmap, summary_bit(np.int64(-1), terms[j]))
+                hit = has_bit(bitmap, summary_bit(leaf, terms[j])) or has_bit(
+                    bitmap, summary_bit(np.int64(-1), terms[j])
+                )
             j += 1
         out[i] = hit
     return out

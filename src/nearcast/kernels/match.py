@@ -1,8 +1,8 @@
 """Matching posts with subscriptions: the hot loop of the system.
 
-For each post, in Z-order, and each level of the pyramid: its cell, found by moving a cursor on; for each of its distinct
-terms one bit of the cell's sign, then the entries of that term, whose small boxes reject most candidates; what is left is decided
-exactly.
+For each post, in Z-order, and each level of the pyramid: its cell, found by moving a cursor on; for each of its
+distinct terms one bit of the cell's sign, then the entries of that term, whose small boxes reject most candidates;
+what is left is decided exactly.
 """
 
 import numpy as np
@@ -10,8 +10,8 @@ from numba import njit
 
 from nearcast.kernels.directory import CELL_BITS, cell_code, seek, seek_tag
 from nearcast.kernels.regions import in_bbox, in_region
-from nearcast.kernels.sorting import lower_bound, sort_in_place
 from nearcast.kernels.register import LAST, LENGTH, NEGATIVE, SIXTEEN, grid_coordinate, z_code
+from nearcast.kernels.sorting import lower_bound, sort_in_place
 
 FEW = 40  # up to so many terms a linear scan beats sorting
 BEGINNING = np.int64(-(2**63))
@@ -73,7 +73,9 @@ def has_phrase(code, begin, length, terms, first, last):
 
 @njit(cache=True, nogil=True)
 def first_true_key(code, begin, end, terms, first, last, distinct, n, is_sorted):
-    """(found, key): the key of the first conjunction that the post satisfies; an empty code is satisfied under ANY_TERM."""
+    """(found, key): the key of the first conjunction that the post satisfies; an empty code is satisfied under
+    ANY_TERM.
+    """
     if begin == end:
         return True, np.uint64(0)
     while begin < end:

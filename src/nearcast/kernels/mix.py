@@ -30,7 +30,9 @@ def slot_of(hashed, slots):
 
 @njit(cache=True, nogil=True)
 def fingerprints(ids, textual, ts, lon, lat):
-    """One 64-bit value per post from its id, time and place: equal for a duplicate, and for nothing else in practice."""
+    """One 64-bit value per post from its id, time and place: equal for a duplicate, and for nothing else in
+    practice.
+    """
     out = np.empty(ids.size, np.uint64)
     lon_bits = lon.view(np.uint64)
     lat_bits = lat.view(np.uint64)

@@ -1,7 +1,8 @@
 """Filing subscriptions: which conjunction goes under which term, in which cells.
 
 Coordinates become 32-bit integers over an extent (`grid_x`, `grid_y`); the cell of level l is their top l bits, and the
-next 8 bits place a point inside its cell. Both are monotone in the coordinate, so a box's corners bound its points exactly.
+next 8 bits place a point inside its cell. Both are monotone in the coordinate, so a box's corners bound its points
+exactly.
 """
 
 import numpy as np

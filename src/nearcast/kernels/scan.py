@@ -12,7 +12,9 @@ def scan_posts(
     lon, lat, ts, codes, offsets, vocabulary, begin, end,
     kind, west, south, east, north, shape, code, since, until,
 ):  # fmt: skip
-    """Rows in [begin, end) that satisfy place, time in [since, until) and words; and how many had their words looked at."""
+    """Rows in [begin, end) that satisfy place, time in [since, until) and words; and how many had their words
+    looked at.
+    """
     out = np.empty(end - begin, np.int64)
     found = 0
     candidates = 0

@@ -1,6 +1,7 @@
 """Aligning a state with another number of workers: each gets segments of just the subscriptions that its leaves need.
 
-Done before the stream starts, in a manifest of its own. Posts need nothing: a worker picks its leaves' posts out of any segment.
+Done before the stream starts, in a manifest of its own. Posts need nothing: a worker picks its leaves' posts out of
+any segment.
 """
 
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""Searches that came with the stream, answered in their batch: the rows a search would give on the state before its posts."""
+"""Searches that came with the stream, answered in their batch: the rows a search would give on the state before its
+posts.
+"""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +15,8 @@ from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
 from nearcast.reader.reader import Reader
 from nearcast.reader.rows import json_row
-from nearcast.state.manifest import DELETES, RESULTS as RESULTS_KIND, SegmentRef
+from nearcast.state.manifest import DELETES, SegmentRef
+from nearcast.state.manifest import RESULTS as RESULTS_KIND
 from nearcast.state.results import ANSWER, RESULTS, Results
 
 
@@ -36,7 +39,7 @@ def answer_searches(plan: Plan, reports: Sequence[Report]) -> list[SegmentRef]:
         [
             pa.array([s["id"] for s in searches], pa.int64()), pa.array([s["id_text"] for s in searches], pa.string()),
             pa.array(np.full(n, ANSWER, np.uint8)), pa.array(np.full(n, -1, np.int32)), pa.nulls(n, pa.string()),
-            pa.array(rows, pa.string()),
+            pa.array(rows, pa.string()), pa.array(np.full(n, plan.batch)),
         ],
         schema=RESULTS,
     )  # fmt: skip

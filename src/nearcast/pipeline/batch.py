@@ -28,9 +28,7 @@ def begin(
     return manifest
 
 
-def first_router(
-    state: StateDirectory, settings: Settings, manifest: Manifest, sample: pa.Table | None
-) -> Manifest:
+def first_router(state: StateDirectory, settings: Settings, manifest: Manifest, sample: pa.Table | None) -> Manifest:
     lon = sample["lon"].to_numpy() if sample is not None else np.empty(0)
     lat = sample["lat"].to_numpy() if sample is not None else np.empty(0)
     name = f"router/{manifest.version + 1:012d}.json"

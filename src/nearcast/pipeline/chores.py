@@ -1,7 +1,8 @@
 """Chores: what keeps the state small, done by each worker at the end of its task and committed with the batch.
 
-Merging rewrites small segments as larger ones; ended subscriptions move to segments that only late posts look at; deleted posts
-leave the disk; expired time slots become Parquet in the archive. At most one merge of a kind a batch, so that none takes long.
+Merging rewrites small segments as larger ones; ended subscriptions move to segments that only late posts look at;
+deleted posts leave the disk; expired time slots become Parquet in the archive. At most one merge of a kind a batch,
+so that none takes long.
 """
 
 from dataclasses import replace

@@ -17,7 +17,7 @@ from nearcast.model.errors import BadInput
 from nearcast.model.expressions import Or
 from nearcast.model.ops import BEGINNING, CODE_LAST, NEVER, OP_NAMES, OPS, QUERY_FIELDS, SEARCH, SUBSCRIBE
 from nearcast.model.posts import REJECTS
-from nearcast.model.regions import CIRCLE, EVERYWHERE, RECT, Circle, Region
+from nearcast.model.regions import EVERYWHERE, RECT, Circle, Region
 from nearcast.text.tokenizer import Tokenizer
 
 PLAIN = r'["()#@]|\b(?:AND|OR|NOT)\b'  # a text with any of these is an expression, not just words
@@ -147,8 +147,9 @@ def _bulk_regions(
                     raise BadInput("bad circle: lon in -180..180, lat in -90..90, radius_km not negative")
                 region: Region = Circle(float(lon[i]), float(lat[i]), float(radius[i]))
             else:
-                region = parse_polygon(polygons[int(i)].as_py())
-            kinds[i], boxes[i], shape = encode_region(region)
+                region = parse_polygon(polygons[int(i)].as_py() if polygons is not None else "")
+            kind, boxes[i], shape = encode_region(region)
+            kinds[i] = kind
             shapes[int(i)] = list(shape)
         except BadInput as error:
             reasons[int(rows[i])] = str(error)

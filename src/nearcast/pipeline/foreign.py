@@ -14,11 +14,12 @@ from nearcast.model.errors import BadInput
 from nearcast.pipeline.align import align
 from nearcast.pipeline.batch import begin
 from nearcast.pipeline.packets import to_batches
-from nearcast.pipeline.plan import Plan, Settings
+from nearcast.pipeline.plan import Plan, Settings, logged_arrival
 from nearcast.pipeline.route import Packets, route_ops, route_posts, route_rejects
 from nearcast.pipeline.run import checked, follow, with_fixed
 from nearcast.pipeline.source import Inputs
 from nearcast.pipeline.stream import OnCommit, check_checkpoint, read_packets
+from nearcast.pipeline.warmup import warm_up
 from nearcast.sources.op_records import normalise_ops
 from nearcast.sources.raw import Raw, records_as_json, reject_table
 from nearcast.sources.records import normalise
@@ -42,13 +43,15 @@ def run_dataframes(
 ) -> Manifest:
     """Stream DataFrames into a state until the query ends, `stop` is set, or all there is has been read (`drain`).
 
-    `posts` has the columns id, ts, lat, lon, text (others by `mapping`) and attributes; `queries` op, id, sql and ts or the bulk
-    columns. Further settings as in `pipeline.plan.Settings`. A batch may carry ops and posts at once, so posts are not
-    dropped before they meet the subscriptions of their own batch.
+    `posts` has the columns id, ts, lat, lon, text (others by `mapping`) and attributes; `queries` op, id, sql and ts
+    or the bulk columns. Further settings as in `pipeline.plan.Settings`. A batch may carry ops and posts at once, so
+    posts are not dropped before they meet the subscriptions of their own batch.
     """
     for frame in (posts, queries):
         if frame is not None and not frame.isStreaming:
-            raise BadInput("nc.run takes streaming DataFrames (spark.readStream…); for files use nearcast run --posts FILE")
+            raise BadInput(
+                "nc.run takes streaming DataFrames (spark.readStream…); for files use nearcast run --posts FILE"
+            )
     chosen = with_fixed(state, settings)
     directory = checked(state, chosen)
     with WriterLock(directory):
@@ -56,6 +59,7 @@ def run_dataframes(
         check_checkpoint(directory)
         align(directory, chosen)
         sweep(directory)
+        warm_up()
         root = str(directory.root)
         packets = read_packets(spark, directory, chosen, Inputs())
         packets = packets.unionAll(posts.mapInArrow(post_router(root, chosen, dict(mapping or {})), SCHEMA))
@@ -98,4 +102,5 @@ def opened(root: str, settings: Settings) -> tuple[Plan, int]:
     """The state as it is, and where this task's rows stand among those of others."""
     context = TaskContext.get()
     order = (context.partitionId() << 20) if context is not None else 0
-    return Plan(root, StateDirectory(Path(root)).newest(), settings), order
+    state = StateDirectory(Path(root))
+    return Plan(root, state.newest(), settings, arrival=logged_arrival(state)), order

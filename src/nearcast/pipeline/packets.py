@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 MOST_BYTES = 6 << 20
-POSTS, OPS, REJECTS, DROPPED = "posts", "ops", "rejects", "dropped"
+POSTS, OPS, REJECTS, SEEN = "posts", "ops", "rejects", "seen"
 SCHEMA = pa.schema([("worker", pa.int32()), ("packet", pa.binary())])
 
 

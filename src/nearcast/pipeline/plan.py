@@ -1,5 +1,6 @@
 """What the tasks of a batch must know: small enough to travel with each of them."""
 
+import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -38,7 +39,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Plan:
-    """A batch: the state before it, where that lies, and how it is to be worked on. `arrival` is the batch's own time."""
+    """A batch: the state before it, where that lies, and how it is to be worked on. `arrival` is the batch's own
+    time.
+    """
 
     root: str
     manifest: Manifest
@@ -61,6 +64,17 @@ class Plan:
     @property
     def filing(self) -> Filing:
         return gi2(self.router.extent) if self.settings.index == "gi2" else PYRAMID
+
+
+def logged_arrival(state: StateDirectory, batch: int | None = None) -> int | None:
+    """The time that Spark logged for a batch (the newest, if none is named), the same on replay, in microseconds."""
+    folder = state.checkpoint / "offsets"
+    if batch is None:
+        batch = max((int(path.name) for path in folder.glob("[0-9]*")), default=-1)
+    path = folder / str(batch)
+    if not path.exists():
+        return None
+    return int(json.loads(path.read_text(encoding="utf-8").splitlines()[1])["batchTimestampMs"]) * 1000
 
 
 @lru_cache(maxsize=2)
@@ -90,8 +104,8 @@ _summary: tuple[str, frozenset[str], np.ndarray] | None = None
 def open_summary(plan: Plan) -> np.ndarray:
     """The textual summary of all leaves: a bit for each (leaf, term) that a subscription is filed under.
 
-    Kept in the process; segments that were added since are added to it, and bits of ended subscriptions stay until it is
-    made anew (seed 002 §4.6 cleans lazily too).
+    Kept in the process; segments that were added since are added to it, and bits of ended subscriptions stay until it
+    is made anew (seed 002 §4.6 cleans lazily too).
     """
     global _summary
     names = frozenset(ref.name for ref in plan.manifest.of(SUBSCRIPTIONS))

@@ -75,7 +75,7 @@ def resolve(
         fresh = subscribing[turn] & ~same
         known_before = fresh & (seq_now[at] >= 0)
         again.append(distinct[at[known_before]])
-        counts["again"] += int((known_before & (when < now)).sum())
+        counts["again"] += int(known_before.sum())
         new[turn] = fresh
         start[turn] = when
         seq_now[at[fresh]] = next_op + about[turn[fresh]]
@@ -154,7 +154,9 @@ def _rows(
     life = ops["life"].to_numpy().copy()
     end = ops["until"].to_numpy().copy()
     counted = (life != NEVER) & (start != BEGINNING)  # FOR counts from the recorded start
-    end[counted] = np.minimum(end[counted], start[counted] + np.minimum(life[counted], NEVER - np.maximum(start[counted], 0)))
+    end[counted] = np.minimum(
+        end[counted], start[counted] + np.minimum(life[counted], NEVER - np.maximum(start[counted], 0))
+    )
     life[counted] = NEVER
     boxes = np.stack([ops[name].to_numpy() for name in ("min_lon", "min_lat", "max_lon", "max_lat")], axis=1)
     return Rows(

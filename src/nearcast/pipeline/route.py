@@ -1,5 +1,6 @@
 """Route: normalised posts and raw ops → packets for workers. It writes nothing."""
 
+import json
 from collections.abc import Iterator
 
 import numpy as np
@@ -7,41 +8,57 @@ import pyarrow as pa
 
 from nearcast.index.posts import chunk
 from nearcast.kernels.grid import may_match
+from nearcast.model.posts import REJECTS as REJECTED
 from nearcast.pipeline.encode_ops import encode_ops
-from nearcast.pipeline.packets import DROPPED, OPS, POSTS, REJECTS, by_worker, pack
+from nearcast.pipeline.packets import OPS, POSTS, REJECTS, SEEN, by_worker, pack
 from nearcast.pipeline.plan import Plan, open_summary
+from nearcast.reader.rows import json_row, post_rows
 
 Packets = Iterator[tuple[int, bytes]]
+FUTURE = "time lies too far in the future"
 
 
 def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> Packets:
     """Words, leaf and worker of each post, and whether some subscription there may want it.
 
-    With `--keep none` a post that none can want goes nowhere (PS2Stream's H2, Tornado's textual summary), but its time,
-    which may move the clock; otherwise it is only stored. `drop` is False where the batch may carry subscriptions that the
-    summary does not know yet.
+    With `--keep none` a post that none can want goes nowhere (PS2Stream's H2, Tornado's textual summary); otherwise it
+    is only stored. `drop` is False where the batch may carry subscriptions that the summary does not know yet. Posts
+    from too far in the future are rejects. What was read is counted, whatever becomes of it, and moves the clock.
     """
+    posts, rejects = without_future(plan, posts)
+    yield from route_rejects(plan, rejects, order)
     if not len(posts):
         return
     workers = plan.settings.workers
     terms, offsets = plan.tokenizer.terms(posts["text"])
-    lon, lat = chunk(posts["lon"]).to_numpy(), chunk(posts["lat"]).to_numpy()
+    lon, lat, ts = (chunk(posts[name]).to_numpy() for name in ("lon", "lat", "ts"))
     leaves = plan.router.store(lon, lat)
     wanted = may_match(leaves, terms, offsets, open_summary(plan)) if drop else np.ones(len(posts), np.bool_)
     posts = posts.append_column("leaf", pa.array(leaves))
     posts = posts.append_column("wanted", pa.array(wanted))
     posts = posts.append_column("terms", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms)))
     owners = plan.router.owners(workers)[leaves]
-    if drop and plan.settings.keep == "none" and plan.manifest.clock is not None:
-        ts = chunk(posts["ts"]).to_numpy()
-        if plan.settings.max_future is not None:  # what may be a reject is a worker's to decide
-            wanted = wanted | (ts > plan.manifest.clock + plan.settings.max_future)
-        for packet in pack(DROPPED, pa.table({"ts": ts[~wanted]}), order):
-            yield order % workers, packet
+    seen = {"posts": len(posts), "dropped": 0, "earliest": int(ts.min()), "latest": int(ts.max())}
+    if drop and plan.settings.keep == "none":
         posts, owners = posts.filter(pa.array(wanted)), owners[wanted]
+        seen["dropped"] = seen["posts"] - len(posts)
+    for packet in pack(SEEN, pa.table({name: [value] for name, value in seen.items()}), order):
+        yield order % workers, packet
     for worker, table in by_worker(posts, owners, workers):
         for packet in pack(POSTS, table, order):
             yield worker, packet
+
+
+def without_future(plan: Plan, posts: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """(posts, rejects): none later than the batch's arrival plus `--max-future`, so one fast clock poisons nothing."""
+    limit = plan.settings.max_future
+    if limit is None or plan.arrival is None or not len(posts):
+        return posts, REJECTED.empty_table()
+    early = chunk(posts["ts"]).to_numpy() > plan.arrival + limit
+    if not early.any():
+        return posts, REJECTED.empty_table()
+    shown = [json.dumps(json_row(row), ensure_ascii=False) for row in post_rows(posts.filter(pa.array(early)))]
+    return posts.filter(pa.array(~early)), pa.table([[FUTURE] * len(shown), shown], schema=REJECTED)
 
 
 def route_ops(plan: Plan, raw: pa.Table, order: int) -> Packets:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.pipeline.align import align
@@ -121,9 +121,13 @@ def explained(error: Exception, pipeline: Pipeline) -> NearcastError:
     if own:
         return (BadInput if own[1] != "NearcastError" else NearcastError)(own[2])
     if "No space left on device" in text or "Disk quota exceeded" in text:
-        return NearcastError(f"the disk of {pipeline.state.root} is full: free some space and run again; nothing is lost")
+        return NearcastError(
+            f"the disk of {pipeline.state.root} is full: free some space and run again; nothing is lost"
+        )
     lines = [line.strip() for line in text.splitlines() if re.match(r"\s*[\w.]+(Error|Exception): ", line)]
-    return NearcastError(f"the stream stopped: {lines[-1] if lines else text.strip().splitlines()[0]}; run again to go on")
+    return NearcastError(
+        f"the stream stopped: {lines[-1] if lines else text.strip().splitlines()[0]}; run again to go on"
+    )
 
 
 def checked(state: str, settings: Settings) -> StateDirectory:
@@ -135,7 +139,9 @@ def checked(state: str, settings: Settings) -> StateDirectory:
         for name in FIXED:
             if name in fixed and fixed[name] != getattr(settings, name):
                 option = name.replace("_", "-")
-                raise BadInput(f"{state} was created with --{option} {fixed[name]}: run it so, or start a new state directory")
+                raise BadInput(
+                    f"{state} was created with --{option} {fixed[name]}: run it so, or start a new state directory"
+                )
     return directory
 
 
@@ -175,5 +181,3 @@ def absolute(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 def cores() -> int:
     return os.cpu_count() or 2
-
-

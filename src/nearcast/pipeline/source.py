@@ -1,7 +1,7 @@
 """Files and the generator as one Spark source that hands packets over, already routed: the JVM never sees a row.
 
-Its offset is {ops, posts}, positions in the state's own logs of files (or, for the generator, a number of posts). A batch carries
-either ops or posts, ops first, so a split always knows every subscription that its posts may meet.
+Its offset is {ops, posts}, positions in the state's own logs of files (or, for the generator, a number of posts). A
+batch carries either ops or posts, ops first, so a split always knows every subscription that its posts may meet.
 """
 
 import json
@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 
 from nearcast.model.errors import BadInput
 from nearcast.pipeline.packets import to_batches
-from nearcast.pipeline.plan import Plan, Settings
+from nearcast.pipeline.plan import Plan, Settings, logged_arrival
 from nearcast.pipeline.route import Packets, route_ops, route_posts, route_rejects
 from nearcast.sources.file_log import FileLog
 from nearcast.sources.formats import Split, read_split
@@ -29,10 +29,14 @@ OPS_LOG, POSTS_LOG = "ops", "posts"
 OPS_A_BATCH = 500_000
 PIECE = 65_536
 
+Offset = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a run reads: files and folders of posts and of ops, or a generated world at a rate (posts a second of wall time)."""
+    """What a run reads: files and folders of posts and of ops, or a generated world at a rate (posts a second of
+    wall time).
+    """
 
     posts: tuple[str, ...] = ()
     ops: tuple[str, ...] = ()
@@ -106,11 +110,11 @@ class NearcastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.logs = {name: FileLog(self.state.source, name) for name in (OPS_LOG, POSTS_LOG)}
         return self.logs
 
-    def initialOffset(self) -> dict:
+    def initialOffset(self) -> Offset:
         logs = self.opened()
         return {"ops": 0, "posts": 0, "ops_log": logs[OPS_LOG].uuid, "posts_log": logs[POSTS_LOG].uuid}
 
-    def totals(self, start: dict) -> dict[str, int]:
+    def totals(self, start: Offset) -> dict[str, int]:
         """How far each position could go now."""
         logs = self.opened()
         for name in logs:
@@ -135,7 +139,7 @@ class NearcastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         self.target = self.totals(self.initialOffset() | {"posts": 0})
 
-    def latestOffset(self, start: dict, limit: ReadLimit) -> dict:
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         totals = self.target or self.totals(start)
         ops_end, posts_end = max(totals["ops"], start["ops"]), max(totals["posts"], start["posts"])
         if ops_end > start["ops"]:
@@ -145,8 +149,9 @@ class NearcastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return {**start, "posts": min(posts_end, start["posts"] + most)}
         return {**start, "posts": self.opened()[POSTS_LOG].advance(start["posts"], most, posts_end)}
 
-    def partitions(self, start: dict, end: dict) -> Sequence[InputPartition]:
-        plan = Plan(self.root, replace(self.state.newest(), load=[]), self.settings)
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        manifest = replace(self.state.newest(), load=[])
+        plan = Plan(self.root, manifest, self.settings, arrival=logged_arrival(self.state))
         parts = self.inputs.splits
         if end["ops"] > start["ops"]:
             splits = self.opened()[OPS_LOG].splits(start["ops"], end["ops"], parts)

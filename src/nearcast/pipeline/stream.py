@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.pipeline import packets as kinds
 from nearcast.pipeline.answers import answer_searches
 from nearcast.pipeline.commit import commit_batch
-from nearcast.pipeline.plan import Plan, Settings
+from nearcast.pipeline.plan import Plan, Settings, logged_arrival
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.source import Inputs, NearcastSource
 from nearcast.pipeline.work import work
@@ -39,7 +39,7 @@ class Pipeline:
         query_id, manifest = self.query_id(), self.state.newest()
         if is_replay(manifest, query_id, batch):
             return
-        plan = Plan(str(self.state.root), manifest, self.settings, batch, self.arrival(batch))
+        plan = Plan(str(self.state.root), manifest, self.settings, batch, logged_arrival(self.state, batch))
         plan = self.with_first_post(plan, packets)
         workers = self.settings.workers
         rows = packets.repartitionById(workers, "worker").mapInArrow(task(plan), "report string").collect()
@@ -50,7 +50,9 @@ class Pipeline:
         self.on_commit(after, reports)
 
     def with_first_post(self, plan: Plan, packets: DataFrame) -> Plan:
-        """`FOR` may count from the first post. Where no sample has shown it, it is looked for: once in a state's life."""
+        """`FOR` may count from the first post. Where no sample has shown it, it is looked for: once in a state's
+        life.
+        """
         if plan.manifest.first_post is not None:
             return plan
         found = [row.ts for row in packets.mapInArrow(earliest, "ts long").collect()]
@@ -58,11 +60,6 @@ class Pipeline:
 
     def query_id(self) -> str:
         return str(json.loads((self.state.checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
-
-    def arrival(self, batch: int) -> int:
-        """The time that Spark logged for the batch, the same on replay, in microseconds."""
-        lines = (self.state.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
-        return int(json.loads(lines[1])["batchTimestampMs"]) * 1000
 
     def guarded(self, packets: DataFrame, batch: int) -> None:
         """`process`, keeping the error itself: Spark only passes on its text."""
@@ -92,10 +89,10 @@ def task(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordB
 
 
 def earliest(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The earliest time among the posts of some packets."""
-    posts = kinds.unpack(value.as_buffer() for batch in batches for value in batch.column("packet")).get(kinds.POSTS)
-    if posts is not None and len(posts):
-        yield pa.record_batch([pa.array([min(posts["ts"].to_pylist())], pa.int64())], names=["ts"])
+    """The earliest time among the posts that some packets tell of."""
+    seen = kinds.unpack(value.as_buffer() for batch in batches for value in batch.column("packet")).get(kinds.SEEN)
+    if seen is not None:
+        yield pa.record_batch([pa.array([min(seen["earliest"].to_pylist())], pa.int64())], names=["ts"])
 
 
 def read_packets(spark: SparkSession, state: StateDirectory, settings: Settings, inputs: Inputs) -> DataFrame:
@@ -117,7 +114,9 @@ def check_checkpoint(state: StateDirectory) -> None:
             "restore it from a copy, or start a new state directory"
         )
     if json.loads(metadata.read_text(encoding="utf-8"))["id"] != manifest.query_id:
-        raise BadInput(f"{state.checkpoint} belongs to another state: restore the right one, or start a new state directory")
+        raise BadInput(
+            f"{state.checkpoint} belongs to another state: restore the right one, or start a new state directory"
+        )
 
 
 def sample_of(inputs: Inputs) -> Any:

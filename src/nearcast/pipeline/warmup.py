@@ -1,8 +1,8 @@
 """Compiling the kernels before they are needed, once per machine, on two cores.
 
-Numba keeps what it compiled in the user's cache directory. Without this every Python worker of Spark would compile the same
-functions at the same time, at its first batch. Each half runs the real code on a handful of posts, so that the kernels are
-compiled for just the arrays they will meet.
+Numba keeps what it compiled in the user's cache directory. Without this every Python worker of Spark would compile
+the same functions at the same time, at its first batch. Each half runs the real code on a handful of posts, so that
+the kernels are compiled for just the arrays they will meet.
 """
 
 import subprocess

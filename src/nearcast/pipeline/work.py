@@ -1,4 +1,6 @@
-"""Work: what one worker does with its packets of a batch. Reads the state before the batch, writes new files, reports them."""
+"""Work: what one worker does with its packets of a batch. Reads the state before the batch, writes new files,
+reports them.
+"""
 
 from collections.abc import Iterable
 
@@ -25,11 +27,10 @@ from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.deletes import SCHEMA as DELETED
 from nearcast.state.deletes import deletes_for
 from nearcast.state.files import write_table
-from nearcast.state.manifest import DELETES, ENDS, POSTS, REJECTS as REJECTED, RESULTS, SUBSCRIPTIONS, TERMS, SegmentRef
+from nearcast.state.manifest import DELETES, ENDS, POSTS, RESULTS, SUBSCRIPTIONS, TERMS, SegmentRef
+from nearcast.state.manifest import REJECTS as REJECTED
 from nearcast.state.results import LATE, MATCH, Results
 from nearcast.state.terms import TermTable, frequencies
-
-FUTURE = "time lies too far in the future"
 
 
 def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
@@ -43,13 +44,12 @@ def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
     if resolved is not None:
         found += task.catch_up(resolved)
         rejects += [resolved.rejects] if worker == 0 else []
+    if kinds.SEEN in tables:
+        task.count(tables[kinds.SEEN])
     if kinds.POSTS in tables:
-        posts, late, refused = task.admit(tables[kinds.POSTS])
-        rejects.append(refused)
+        posts, late = task.admit(tables[kinds.POSTS])
         found += task.match(posts, late, resolved)
         task.keep(posts, late, found[-1:])
-    if kinds.DROPPED in tables:
-        rejects.append(task.note_dropped(tables[kinds.DROPPED]))
     task.write_results(found)
     task.write_rejects(rejects)
     if plan.settings.merge:
@@ -86,7 +86,9 @@ class Task:
             logs.append(EndLog(*(np.asarray(arrays[name]) for name in ("key", "seq", "end"))))
         return EndLog.concat(logs)
 
-    def standing(self, all_workers: bool = False, more: Resolved | None = None, own: Segment | None = None) -> SubscriptionSet:
+    def standing(
+        self, all_workers: bool = False, more: Resolved | None = None, own: Segment | None = None
+    ) -> SubscriptionSet:
         """The subscriptions of this worker (or of all), and those that this batch adds."""
         names = [ref.name for ref in self.manifest.of(SUBSCRIPTIONS) if all_workers or self.mine(ref)]
         segments = open_segments(self.plan, names)
@@ -184,19 +186,16 @@ class Task:
 
     # -- posts ---------------------------------------------------------------------------------------------------------
 
-    def admit(self, posts: pa.Table) -> tuple[pa.Table, np.ndarray, pa.Table]:
-        """(posts, which are older than retention, rejects): no duplicates, nothing from too far in the future."""
+    def count(self, seen: pa.Table) -> None:
+        """What the splits have read: posts that nobody wanted count too, and move the clock."""
+        self.report.count(posts=sum(seen["posts"].to_pylist()), dropped=sum(seen["dropped"].to_pylist()))
+        self.report.clock = max(seen["latest"].to_pylist())
+
+    def admit(self, posts: pa.Table) -> tuple[pa.Table, np.ndarray]:
+        """(posts without duplicates, which of them are older than retention)."""
         settings, report = self.plan.settings, self.report
         with report.timed("admit"):
             posts = posts.combine_chunks()
-            report.count(posts=len(posts))
-            ts = posts["ts"].to_numpy()
-            refused = REJECTS.empty_table()
-            if settings.max_future is not None and self.plan.arrival is not None:
-                early = ts > self.plan.arrival + settings.max_future
-                if early.any():
-                    refused = future_rejects(posts.filter(pa.array(early)))
-                    posts = posts.filter(pa.array(~early))
             prints = post_fingerprints(posts)
             first = np.zeros(len(posts), np.bool_)
             first[np.unique(prints, return_index=True)[1]] = True
@@ -206,28 +205,10 @@ class Task:
                 posts = posts.filter(pa.array(first)).combine_chunks()
             ts = posts["ts"].to_numpy()
             late = np.zeros(len(posts), np.bool_)
-            if len(ts):
-                self.advance(int(ts.max()))
-                if settings.retention is not None and self.manifest.clock is not None:
-                    late = ts < self.manifest.clock - settings.retention
-                    report.count(late=int(late.sum()))
-        return posts, late, refused
-
-    def advance(self, moment: int) -> None:
-        self.report.clock = moment if self.report.clock is None else max(self.report.clock, moment)
-
-    def note_dropped(self, dropped: pa.Table) -> pa.Table:
-        """Posts that no subscription could want count, and move the clock; the rejects among them."""
-        ts = chunk(dropped["ts"]).to_numpy()
-        self.report.count(posts=len(ts), dropped=len(ts))
-        settings, refused = self.plan.settings, REJECTS.empty_table()
-        if settings.max_future is not None and self.plan.arrival is not None:
-            early = ts > self.plan.arrival + settings.max_future
-            refused = pa.table([[FUTURE] * int(early.sum()), [str({"ts": int(t)}) for t in ts[early]]], schema=REJECTS)
-            ts = ts[~early]
-        if len(ts):
-            self.advance(int(ts.max()))
-        return refused
+            if settings.retention is not None and self.manifest.clock is not None:
+                late = ts < self.manifest.clock - settings.retention
+                report.count(late=int(late.sum()))
+        return posts, late
 
     def _stored(self, prints: np.ndarray, ts: np.ndarray) -> np.ndarray:
         """Which fingerprints the state has already."""
@@ -287,7 +268,7 @@ class Task:
         table = pa.table(
             [
                 pa.array(ids[order]), texts.take(index), pa.array(kinds_[order]), pa.array(row[order].astype(np.int32)),
-                columns.take(index), pa.nulls(len(order), pa.string()),
+                columns.take(index), pa.nulls(len(order), pa.string()), pa.array(np.full(len(order), self.plan.batch)),
             ],
             schema=outbox.RESULTS,
         )  # fmt: skip
@@ -362,7 +343,9 @@ def pair_prints(results: Results, picked: np.ndarray) -> np.ndarray:
 
 
 def once(results: Results) -> Results:
-    """Each pair of query and post once: two subscriptions of one id, of which the later began in the past, may want one."""
+    """Each pair of query and post once: two subscriptions of one id, of which the later began in the past, may want
+    one.
+    """
     first = np.sort(np.unique(pair_prints(results, np.ones(len(results), np.bool_)), return_index=True)[1])
     return results if len(first) == len(results) else Results(results.table.take(pa.array(first)), results.posts)
 
@@ -378,10 +361,3 @@ def predicates_hold(rows: Rows, matches: Matches, posts: pa.Table) -> np.ndarray
         pairs = np.flatnonzero(codes == code)
         keep[pairs] = satisfied(predicates, posts.take(pa.array(matches.posts[pairs])))
     return keep
-
-
-def future_rejects(posts: pa.Table) -> pa.Table:
-    """Posts whose time lies beyond `--max-future`, as rejects."""
-    shown = posts.drop_columns(["leaf", "wanted", "terms"])
-    records = [str({k: v for k, v in row.items() if v is not None}) for row in shown.to_pylist()]
-    return pa.table([[FUTURE] * len(records), records], schema=REJECTS)

@@ -8,8 +8,8 @@ import numpy as np
 def greedy(loads: np.ndarray, workers: int) -> np.ndarray:
     """The worker of each leaf: heaviest leaf first, each to the worker with the least load so far.
 
-    No worker's load exceeds 4/3 - 1/(3 workers) of the best possible (Graham's longest processing time first). Leaves with
-    no known load are dealt out in turn, so that a quiet region that wakes up does not wake on one worker.
+    No worker's load exceeds 4/3 - 1/(3 workers) of the best possible (Graham's longest processing time first). Leaves
+    with no known load are dealt out in turn, so that a quiet region that wakes up does not wake on one worker.
     """
     owners = np.empty(len(loads), np.int32)
     heap = [(0.0, worker) for worker in range(workers)]

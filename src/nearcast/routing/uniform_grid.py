@@ -1,4 +1,6 @@
-"""A uniform grid over the extent of a sample: the papers' simplest spatial partitioning, PS2Stream's *grid* (seed 001 §VI-B)."""
+"""A uniform grid over the extent of a sample: the papers' simplest spatial partitioning, PS2Stream's *grid* (seed
+001 §VI-B).
+"""
 
 import json
 from dataclasses import dataclass
@@ -67,7 +69,9 @@ class UniformGrid:
         return np.unique(summary_positions(filed, terms, rows.boxes, self._extent, self.cells))
 
     def save(self, path: Path) -> None:
-        write_text(path, json.dumps({"name": self.name, "extent": self.extent, "loads": self.loads, "cells": self.cells}))
+        write_text(
+            path, json.dumps({"name": self.name, "extent": self.extent, "loads": self.loads, "cells": self.cells})
+        )
 
     @classmethod
     def load(cls, path: Path) -> "UniformGrid":

@@ -1,7 +1,7 @@
 """A bundle: named arrays of any lengths in one Arrow IPC file, opened by memory-mapping.
 
-The file is a table of one row whose columns are lists, so any Arrow reader can open it; here each list's values come back
-as a NumPy array (or an Arrow string array) without a copy.
+The file is a table of one row whose columns are lists, so any Arrow reader can open it; here each list's values come
+back as a NumPy array (or an Arrow string array) without a copy.
 """
 
 from collections.abc import Mapping

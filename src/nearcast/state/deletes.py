@@ -1,4 +1,6 @@
-"""Deleted posts: ids that are hidden from the batch of their deletion on, and leave the disk when their segment is rewritten."""
+"""Deleted posts: ids that are hidden from the batch of their deletion on, and leave the disk when their segment is
+rewritten.
+"""
 
 from collections.abc import Sequence
 

@@ -70,7 +70,9 @@ class StateDirectory:
 
 
 class WriterLock:
-    """One writer at a time. The lock dies with its process; its file says who holds it, and an epoch that only grows."""
+    """One writer at a time. The lock dies with its process; its file says who holds it, and an epoch that only
+    grows.
+    """
 
     def __init__(self, state: StateDirectory) -> None:
         self.path = state.root / "lock"
@@ -78,7 +80,7 @@ class WriterLock:
 
     def __enter__(self) -> "WriterLock":
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(self.path, "a+", encoding="utf-8")  # noqa: SIM115 (held until __exit__)
+        self._file = open(self.path, "a+", encoding="utf-8")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -87,7 +89,9 @@ class WriterLock:
             who = holder.read_text(encoding="utf-8").strip() if holder.exists() else "another process"
             raise BadInput(f"{self.path.parent} is being written by {who}: stop that run first") from None
         epoch = self._epoch() + 1
-        write_text(self.path.with_name("lock.holder"), f"process {os.getpid()} on {socket.gethostname()}, epoch {epoch}\n")
+        write_text(
+            self.path.with_name("lock.holder"), f"process {os.getpid()} on {socket.gethostname()}, epoch {epoch}\n"
+        )
         return self
 
     def _epoch(self) -> int:
@@ -97,5 +101,7 @@ class WriterLock:
         last = holder.read_text(encoding="utf-8").rsplit(" ", 1)[-1].strip()
         return int(last) if last.isdigit() else 0
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._file.close()

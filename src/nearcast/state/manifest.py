@@ -1,7 +1,8 @@
 """The manifest: what the state is after a batch.
 
-A manifest is a value; committing the next one is creating a file under the next number, which either happens or does not.
-For the same streaming query it accepts the batch after the last, recognises the last one replayed, and refuses anything else.
+A manifest is a value; committing the next one is creating a file under the next number, which either happens or does
+not. For the same streaming query it accepts the batch after the last, recognises the last one replayed, and refuses
+anything else.
 """
 
 import json
@@ -39,8 +40,8 @@ class SegmentRef:
 class Manifest:
     """`clock` is the highest event time committed and `first_post` the time of the first post, None before any post.
 
-    `query_id` and `batch` name the streaming batch it came from; `next_seq` numbers results, `next_op` ops. `router` is the
-    routing table's name. `settings` are what the state was created with. `counts` are totals since then.
+    `query_id` and `batch` name the streaming batch it came from; `next_seq` numbers results, `next_op` ops. `router`
+    is the routing table's name. `settings` are what the state was created with. `counts` are totals since then.
     """
 
     version: int = 0
@@ -95,7 +96,7 @@ def newest(folder: Path) -> Manifest:
         found = json.loads(text).get("format")
         if found != FORMAT:
             raise BadInput(
-                f"{folder.parent} was written by another version of Nearcast (format {found}, this one reads {FORMAT}): "
+                f"{folder.parent} was written by another version of Nearcast (format {found}, not {FORMAT}): "
                 "use that version, or start a new state directory"
             )
         return Manifest.from_json(text)

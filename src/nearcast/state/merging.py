@@ -1,7 +1,7 @@
 """Which segments to merge: small ones of about the same size, several at a time.
 
-Each size class has at most FAN segments before they become one of the next, so a row is rewritten about log_FAN(n) times, and
-a state of any length has few segments.
+Each size class has at most FAN segments before they become one of the next, so a row is rewritten about log_FAN(n)
+times, and a state of any length has few segments.
 """
 
 from collections.abc import Sequence
@@ -38,9 +38,7 @@ def run_to_merge(refs: Sequence[SegmentRef], fan: int = FAN) -> list[SegmentRef]
     run: list[SegmentRef] = []
     best: list[SegmentRef] = []
     for ref in refs:
-        if run and size_class(ref.rows) > size_class(run[-1].rows) and len(run) < fan:
-            run = []
-        elif run and size_class(ref.rows) < size_class(run[-1].rows):
+        if run and size_class(ref.rows) != size_class(run[-1].rows):
             run = []
         if ref.rows >= LARGEST.get(ref.kind, 1 << 40):
             run = []

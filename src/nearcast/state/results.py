@@ -1,8 +1,8 @@
 """The outbox: results in order, each whole.
 
-A segment is two files: `.arrow`, one row a result (query, kind, which post), memory-mapped; and `.text.arrow`, the posts they are
-about, each once, in compressed blocks. `seq` is not stored: it counts through the whole outbox, and the manifest knows where each
-segment begins.
+A segment is two files: `.arrow`, one row a result (query, kind, which post), memory-mapped; and `.text.arrow`, the
+posts they are about, each once, in compressed blocks. `seq` is not stored: it counts through the whole outbox, and
+the manifest knows where each segment begins.
 """
 
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ RESULTS = pa.schema(
         pa.field("post", pa.int32(), nullable=False),  # row of `.text.arrow`, -1 for none
         pa.field("columns", pa.string()),  # the SELECT's, as JSON; null for all
         pa.field("rows", pa.string()),  # an answer's or a report's, as JSON
+        pa.field("batch", pa.int64(), nullable=False),
     ]
 )
 

@@ -1,7 +1,7 @@
 """Sweeping: files that no manifest names leave the disk, some minutes after they left the last one.
 
-Orphans are what a crashed batch wrote and never committed, and what merging has replaced. A superseded manifest is kept for
-GRACE seconds, so a reader that opened it finds all its files. Only the writer sweeps, between batches.
+Orphans are what a crashed batch wrote and never committed, and what merging has replaced. A superseded manifest is
+kept for GRACE seconds, so a reader that opened it finds all its files. Only the writer sweeps, between batches.
 """
 
 import time
