@@ -14,8 +14,8 @@ from nearcast.model.expressions import And, Expression, Not, Or, Phrase
 from nearcast.model.ops import BEGINNING, NEVER
 from nearcast.model.regions import Circle, Polygon, Rect, Region
 
-# Terms that share what an index may keep of a term: the top 23 bits (also with each other's neighbours and with 0, which
-# stands for "any"), the top 6 bits, the low bits.
+# Terms that share what an index may keep of a term: the top 23 bits (some with 0, which stands for any word), the top 6
+# bits, the low bits.
 TERMS = (0x9E3779B97F4A7C15, 0x9E3779B97F4A7C16, 0x9E3779C000000001, 0x1234567890ABCDEF, 7, 1 << 40, 2**64 - 1, 1 << 63)
 TAGS = (0x0F0F0F0F0F0F0F0F, 0x0F0F0F0F0F0F0F10)
 
@@ -95,7 +95,7 @@ def offsets_of(lists: list) -> np.ndarray:
     return np.cumsum([0, *(len(each) for each in lists)]).astype(np.int64)
 
 
-# -- random ones ---------------------------------------------------------------------------------------------------------
+# -- random ones -----------------------------------------------------------------------------------
 
 
 def _places(half: float) -> st.SearchStrategy[float]:

@@ -59,7 +59,7 @@ def run(
     workers: tuple[int, ...] = (),
     sample: list[dict] | None = None,
 ) -> StateDirectory:
-    """A state after these batches; `workers` are taken in turn, if given, the state being aligned before each change."""
+    """A state after these batches; `workers`, if given, are taken in turn, the state being aligned each time."""
     state = StateDirectory(root)
     posts = sample if sample is not None else [post for batch in batches for post in batch.posts]
     start(state, settings, posts)
@@ -118,7 +118,7 @@ def check(state: StateDirectory, oracle: Oracle) -> None:
         assert manifest.counts.get("duplicates", 0) == oracle.duplicates
 
 
-# -- random streams --------------------------------------------------------------------------------------------------------
+# -- random streams --------------------------------------------------------------------------------
 
 WORDS = ("flood", "fire", "bus stop", "café", "rue", "straße", "#storm", "@mayor", "東京", "wi-fi", "the", "the", "a")
 RARE = ("zebra", "quokka", "gnu")

@@ -4,20 +4,17 @@ import os
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nearcast.bench.figures import Progress, figure, rounded
 from nearcast.bench.machine import machine
-from nearcast.bench.streaming import Watch, at_rate, drain, latencies, matches_below, rate_of, route_profile
+from nearcast.bench.streaming import Spark, Watch, at_rate, drain, latencies, matches_below, rate_of, route_profile
 from nearcast.bench.workload import Workload, make_workload
 from nearcast.pipeline.plan import Settings
 from nearcast.sources.world import World
 from nearcast.state.directory import StateDirectory
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SUMMARY = "posts a second from Parquet files to the committed outbox on Spark, latency, and Spark SQL's joins"
 TARGETS = {"none": 250_000, "posts": 150_000}
@@ -74,7 +71,7 @@ def run(
 
 def measure_rates(
     progress: Progress,
-    spark: "SparkSession",
+    spark: Spark,
     folder: Path,
     workload: Workload,
     batch_posts: int,
@@ -121,7 +118,7 @@ def profiled(watch: Watch, source: dict[str, float], cores: int) -> dict[str, fl
 
 
 def measure_joins(
-    progress: Progress, spark: "SparkSession", folder: Path, workload: Workload, joined: int, figures: dict[str, Any]
+    progress: Progress, spark: Spark, folder: Path, workload: Workload, joined: int, figures: dict[str, Any]
 ) -> dict[str, Any]:
     """Spark SQL's joins over the first posts, held to the same number of matches as the outbox has for them."""
     from nearcast.pipeline.baseline_join import cell_join, word_join
@@ -151,7 +148,7 @@ def check(found: int, ours: int, join: str) -> None:
 
 def measure_latency(
     progress: Progress,
-    spark: "SparkSession",
+    spark: Spark,
     folder: Path,
     workload: Workload,
     world: World,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import RESULTS, Manifest
 from nearcast.state.results import Results
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+Spark = Any  # a SparkSession, whose type only the pipeline may import
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Watch:
 
 
 def drain(
-    progress: Progress, spark: "SparkSession", folder: Path, workload: Workload, keep: str, batch_posts: int, cores: int
+    progress: Progress, spark: Spark, folder: Path, workload: Workload, keep: str, batch_posts: int, cores: int
 ) -> tuple[Manifest, Watch]:
     """All of the workload through the pipeline, once."""
     from nearcast.pipeline.source import Inputs
@@ -81,7 +80,7 @@ def drain(
 
 def at_rate(
     progress: Progress,
-    spark: "SparkSession",
+    spark: Spark,
     folder: Path,
     workload: Workload,
     world: World,

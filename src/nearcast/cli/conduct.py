@@ -61,7 +61,7 @@ def stopped_by_signals(stop: threading.Event, progress: Progress) -> Iterator[No
             print("\x1b[?25h" if sys.stderr.isatty() else "", end="", file=sys.stderr, flush=True)  # show the cursor
             os._exit(128 + number)
         stop.set()
-        progress.title += " (stopping after this batch)"
+        progress.title += " · stopping"
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -28,7 +28,7 @@ def demo(
         float | None, typer.Option("--seconds", min=0, help="Stop by itself so long after the first batch.")
     ] = None,
     rate: Annotated[float, typer.Option("--rate", min=1, max=1_000_000, help="Posts a second.")] = 3000.0,
-    subscriptions: Annotated[int, typer.Option("--subscriptions", min=1, max=100_000, help="How many stand.")] = 500,
+    subscriptions: Annotated[int, typer.Option("--subscriptions", min=1, max=100_000, help="How many stand.")] = 200,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed, another world.")] = 1,
     memory: Annotated[str, typer.Option("--memory", metavar="2g", help="Of the JVM.")] = "2g",
 ) -> None:
@@ -48,7 +48,10 @@ def demo(
     directory = StateDirectory(root)
     world, count = made_world(directory, seed, rate, subscriptions)
     inputs = Inputs(
-        ops=(str(root / "demo" / "subscriptions.jsonl"),), world=_fields(world), rate=world.rate, batch_posts=100_000
+        ops=(str(root / "demo" / "subscriptions.jsonl"),),
+        world=_fields(world),
+        rate=world.rate,
+        batch_posts=max(20_000, int(4 * world.rate)),
     )
     title = f"nearcast demo · {count:,} subscriptions · {world.rate:,.0f} posts/s · {root}"
     manifest, _ = go(

@@ -143,12 +143,17 @@ class PostSegment:
 
     def deleted(self, deletes: pa.Table) -> np.ndarray:
         """Which posts have one of the ids of `deletes` (columns id, id_text)."""
-        if not len(deletes):
-            return np.zeros(len(self), np.bool_)
-        out = np.isin(self.id, deletes["id"].to_numpy())
-        if out.any():  # an integer id and a hash may be equal: the text decides
-            hit = np.flatnonzero(out)
-            mine = self.id_text.take(pa.array(hit)).to_pylist()
-            wanted = set(zip(deletes["id"].to_pylist(), deletes["id_text"].to_pylist(), strict=True))
-            out[hit] = [(int(i), t) in wanted for i, t in zip(self.id[hit], mine, strict=True)]
-        return out
+        return are_deleted(self.id, self.id_text, deletes)
+
+
+def are_deleted(ids: np.ndarray, id_texts: pa.StringArray, deletes: pa.Table) -> np.ndarray:
+    """Which ids are among those of `deletes` (columns id, id_text)."""
+    if not len(deletes):
+        return np.zeros(len(ids), np.bool_)
+    out = np.isin(ids, deletes["id"].to_numpy())
+    if out.any():  # an integer id and a hash may be equal: the text decides
+        hit = np.flatnonzero(out)
+        texts = id_texts.take(pa.array(hit)).to_pylist()
+        wanted = set(zip(deletes["id"].to_pylist(), deletes["id_text"].to_pylist(), strict=True))
+        out[hit] = [(int(i), t) in wanted for i, t in zip(ids[hit], texts, strict=True)]
+    return out

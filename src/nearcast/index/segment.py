@@ -157,7 +157,7 @@ class Segment:
         begin = candidates = 0
         rows = self.rows
         cursors = self.level_starts.copy()
-        wanted = frozen(wanted)
+        wanted = frozen(self._walk(posts, wanted))
         while begin < len(wanted) and len(self):
             out_posts, out_rows = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
             found, done, looked = match_posts(
@@ -174,6 +174,15 @@ class Segment:
             begin = done
             candidates += looked
         return Matches(np.concatenate(parts_posts), np.concatenate(parts_rows), candidates)
+
+    def _walk(self, posts: PostColumns, wanted: np.ndarray) -> np.ndarray:
+        """Posts in the order of the segment's cells: those of another extent than the world's lie along another
+        curve.
+        """
+        if tuple(self.extent) == WORLD:
+            return wanted
+        lon, lat = frozen(posts.lon[wanted]), frozen(posts.lat[wanted])
+        return wanted[np.argsort(z_codes(lon, lat, self.extent))]
 
     def arrays(self) -> "dict[str, np.ndarray | pa.StringArray]":
         own = {name: value for name, value in self.__dict__.items() if name != "rows"}

@@ -25,10 +25,13 @@ def align(state: StateDirectory, settings: Settings) -> Manifest:
         return manifest
     plan = Plan(str(state.root), manifest, settings, manifest.batch)
     new: list[SegmentRef] = []
-    for ended in (0, 1):
+    moved = np.empty(0, np.int64)  # to the ended ones by some workers already, by others not yet
+    for ended in (1, 0):
         group = [ref for ref in old if ref.facts.get("ended", 0) == ended]
         if group:
             rows = Rows.concat([segment.rows for segment in open_segments(plan, [ref.name for ref in group]).values()])
+            rows = rows.take(np.flatnonzero(~np.isin(rows.seq, moved)))
+            moved = rows.seq
             folded = min(ref.facts.get("folded", ref.batch - 1) for ref in group)
             facts = {"workers": settings.workers, "ended": ended, "folded": folded}
             new += [write_share(plan, rows, worker, facts) for worker in range(settings.workers)]

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from nearcast.index.posts import PostSegment, write_posts
+from nearcast.index.posts import PostSegment, are_deleted, chunk, write_posts
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Segment
 from nearcast.index.subscriptions import EndLog
@@ -37,6 +38,7 @@ from nearcast.state.merging import run_to_merge, to_merge
 from nearcast.state.results import Results
 from nearcast.state.terms import TermTable, frequencies
 
+FILES_CLEANED = 8  # of the archive, in one batch at most
 MANY_ENDS = 0.2  # of a segment's rows: then it is rewritten alone
 
 
@@ -55,6 +57,7 @@ class Chores:
     def all(self) -> None:
         self.expire_posts()
         self.merge_posts()
+        self.clean_archive()
         self.merge_subscriptions()
         if self.worker == 0:
             self.merge_results()
@@ -131,9 +134,29 @@ class Chores:
             name = f"archive/slot={begin}/{self.name(POSTS).rsplit('/', 1)[1]}"
             size = write_parquet(self.plan.state.path(name, ".parquet"), part)
             ts = part["ts"].cast(pa.int64()).to_numpy()
-            ref = self.ref(ARCHIVE, name, len(part), size, [old])
+            ref = self.ref(ARCHIVE, name, len(part), size, [old], cleaned=self.plan.batch - 1)
             refs.append(replace(ref, min_ts=int(ts.min()), max_ts=int(ts.max())))
         return refs
+
+    def clean_archive(self) -> None:
+        """Deleted posts leave the archive too, a few files a batch, those first that were cleaned longest ago."""
+        if not self.manifest.of(DELETES):
+            return
+        pending = [(ref, deletes_for(self.plan.state, self.manifest, ref)) for ref in self.mine(ARCHIVE)]
+        pending = sorted(((r, d) for r, d in pending if len(d)), key=lambda each: each[0].facts.get("cleaned", -1))
+        for ref, deletes in pending[:FILES_CLEANED]:
+            table = pq.read_table(self.plan.state.path(ref.name, ".parquet"), partitioning=None).combine_chunks()
+            gone = are_deleted(table["id"].to_numpy(), chunk(table["id_text"]), deletes)
+            facts = {**ref.facts, "cleaned": self.plan.batch - 1}
+            if not gone.any():
+                self.replace([ref], [replace(ref, facts=facts)])
+                continue
+            kept, new = table.filter(pa.array(~gone)), []
+            if len(kept):
+                name = f"{ref.name.rsplit('/', 1)[0]}/{self.name(POSTS).rsplit('/', 1)[1]}"
+                size = write_parquet(self.plan.state.path(name, ".parquet"), kept)
+                new = [replace(ref, name=name, rows=len(kept), size=size, batch=self.plan.batch, facts=facts)]
+            self.replace([ref], new)
 
     # -- subscriptions -------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from nearcast.model.posts import REJECTS
 from nearcast.model.regions import EVERYWHERE, RECT, Circle, Region
 from nearcast.text.tokenizer import Tokenizer
 
-PLAIN = r'["()#@]|\b(?:AND|OR|NOT)\b'  # a text with any of these is an expression, not just words
+EXPRESSION = r'["()]|\b(?:AND|OR|NOT)\b'  # a text with any of these is more than words
 NOTHING = {
     "region_kind": EVERYWHERE, "min_lon": -180.0, "min_lat": -90.0, "max_lon": 180.0, "max_lat": 90.0,
     "shape": [], "code": [], "since": BEGINNING, "until": NEVER, "life": NEVER, "predicates": None, "columns": None,
@@ -154,8 +154,8 @@ def _bulk_regions(
         except BadInput as error:
             reasons[int(rows[i])] = str(error)
     sizes = np.zeros(n + 1, np.int32)
-    for i, shape in shapes.items():
-        sizes[i + 1] = len(shape)
+    for at, shape in shapes.items():
+        sizes[at + 1] = len(shape)
     flat = np.array([value for i in sorted(shapes) for value in shapes[i]], np.float64)
     return boxes, kinds, flat, np.cumsum(sizes, dtype=np.int32)
 
@@ -163,36 +163,60 @@ def _bulk_regions(
 def _bulk_codes(
     table: pa.Table, tokenizer: Tokenizer, rows: np.ndarray, reasons: dict[int, str]
 ) -> tuple[np.ndarray, np.ndarray]:
+    """The codes of `text` (all words) or `overlaps` (any word); expressions are parsed, plain words are not."""
     n = len(table)
     words = [table[name] if name in table.column_names else pa.nulls(n, pa.string()) for name in ("text", "overlaps")]
-    any_of = pc.and_(pc.is_valid(words[1]), pc.invert(pc.is_valid(words[0])))
-    text = pc.fill_null(pc.coalesce(words[0], words[1]), "")
+    given = [pc.is_valid(column).to_numpy(zero_copy_only=False) for column in words]
+    text = pc.utf8_trim_whitespace(pc.fill_null(pc.coalesce(*words), ""))
     text = pa.concat_arrays(text.chunks) if isinstance(text, pa.ChunkedArray) else text
-    terms, offsets = tokenizer.terms(text)
-    pieces = pc.list_value_length(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(text)))
-    empty = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(text)), 0).to_numpy(zero_copy_only=False)
-    counts = np.diff(offsets)
-    odd = (counts != pieces.to_numpy(zero_copy_only=False)) & ~empty
-    odd |= pc.match_substring_regex(text, PLAIN).to_numpy(zero_copy_only=False)
-    odd |= pc.and_(pc.is_valid(words[0]), pc.is_valid(words[1])).to_numpy(zero_copy_only=False)
-    any_mask = any_of.to_numpy(zero_copy_only=False)
-    code = np.empty(2 * len(terms), np.uint64)
-    code[0::2] = 1
-    code[1::2] = terms
-    code[0::2][np.repeat(any_mask, counts)] |= np.uint64(CODE_LAST)
-    ends = offsets[1:][counts > 0] - 1
-    code[0::2][ends] |= np.uint64(CODE_LAST)
-    if not odd.any():
-        return code, (2 * offsets).astype(np.int32)
-    parts = [code[2 * offsets[i] : 2 * offsets[i + 1]] for i in range(n)]
-    for i in np.flatnonzero(odd):
+    pieces = pc.utf8_split_whitespace(text)
+    edges = pieces.offsets.to_numpy().astype(np.int64)
+    code, ends, strange = _literals(pieces.values, tokenizer)
+    empty = pc.equal(pc.utf8_length(text), 0).to_numpy(zero_copy_only=False)
+    any_word = np.repeat(given[1] & ~given[0], np.diff(edges))
+    code[ends[:-1][any_word]] |= np.uint64(CODE_LAST)
+    code[ends[edges[1:] - 1]] |= np.uint64(CODE_LAST)
+    begins, sizes = ends[edges[:-1]], ends[edges[1:]] - ends[edges[:-1]]
+    sizes[empty] = 0
+    odd = np.add.reduceat(strange, edges[:-1]) > 0 if n else np.zeros(0, np.bool_)
+    odd |= pc.match_substring_regex(text, EXPRESSION).to_numpy(zero_copy_only=False) | (given[0] & given[1])
+    parsed = [code]
+    end = len(code)
+    for i in np.flatnonzero(odd & ~empty):
         try:
-            parts[i] = np.array(_expression_code([w[int(i)].as_py() for w in words], tokenizer), np.uint64)
+            own = _expression_code([w[int(i)].as_py() for w in words], tokenizer)
         except BadInput as error:
             reasons[int(rows[i])] = str(error)
-            parts[i] = np.empty(0, np.uint64)
-    lengths = np.array([0, *(len(part) for part in parts)])
-    return np.concatenate(parts), np.cumsum(lengths).astype(np.int32)
+            own = []
+        parsed.append(np.array(own, np.uint64))
+        begins[i], sizes[i] = end, len(own)
+        end += len(own)
+    out = np.zeros(n + 1, np.int64)
+    np.cumsum(sizes, out=out[1:])
+    source = np.arange(out[-1]) + np.repeat(begins - out[:-1], sizes)
+    return np.concatenate(parsed)[source], out.astype(np.int32)
+
+
+def _literals(pieces: pa.StringArray, tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(code, where each piece's literal begins and the last ends, which pieces are no single word, phrase or tag)."""
+    terms, offsets = tokenizer.terms(pieces)
+    counts = np.diff(offsets)
+    boundaries = np.concatenate(([0], np.cumsum(terms == 0)))
+    tagged = boundaries[offsets[1:]] > boundaries[offsets[:-1]]
+    simple_tag = tagged & (counts == 3) & pc.match_substring_regex(pieces, "^[#@]").to_numpy(zero_copy_only=False)
+    strange = (counts == 0) | (tagged & ~simple_tag)
+    lengths = np.where(
+        strange, 0, np.where(simple_tag, 1, counts)
+    )  # of "#flood" (flood, boundary, #flood) only the tag
+    ends = np.zeros(len(pieces) + 1, np.int64)
+    np.cumsum(lengths + 1, out=ends[1:])
+    code = np.empty(ends[-1], np.uint64)
+    code[ends[:-1]] = lengths.astype(np.uint64)
+    firsts = np.cumsum(lengths) - lengths
+    source = np.repeat(offsets[:-1] + np.where(simple_tag, 2, 0) - firsts, lengths) + np.arange(lengths.sum())
+    target = np.repeat(ends[:-1] + 1 - firsts, lengths) + np.arange(lengths.sum())
+    code[target] = terms[source]
+    return code, ends, strange
 
 
 def _expression_code(words: list[str | None], tokenizer: Tokenizer) -> list[int]:

@@ -34,7 +34,7 @@ def run_dataframes(
     spark: SparkSession,
     posts: DataFrame,
     queries: DataFrame | None = None,
-    state: str = "state",
+    state: str | Path = "state",
     mapping: Mapping[str, str] | None = None,
     drain: bool = False,
     stop: threading.Event | None = None,
@@ -52,6 +52,7 @@ def run_dataframes(
             raise BadInput(
                 "nc.run takes streaming DataFrames (spark.readStream…); for files use nearcast run --posts FILE"
             )
+    state = str(state)
     chosen = with_fixed(state, settings)
     directory = checked(state, chosen)
     with WriterLock(directory):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nearcast.index.attributes import satisfied
-from nearcast.index.posts import PostSegment
+from nearcast.index.posts import PostSegment, are_deleted, chunk
 from nearcast.kernels.scan import scan_posts
 from nearcast.language import check_search, encode_query, parse
 from nearcast.model.errors import BadInput
@@ -121,8 +121,8 @@ class Reader:
         if segment is None:
             segment = self._segments[ref.name] = PostSegment(self.state.path(ref.name))
         rows, looked = scan_posts(
-            segment.lon, segment.lat, segment.ts, segment.codes, segment.offsets, segment.vocabulary.terms, 0, len(segment),
-            *scan_arguments(encoded),
+            segment.lon, segment.lat, segment.ts, segment.codes, segment.offsets, segment.vocabulary.terms,
+            0, len(segment), *scan_arguments(encoded),
         )  # fmt: skip
         rows = rows[~segment.deleted(deletes_for(self.state, self.manifest, ref))[rows]]
         posts = segment.take(rows)
@@ -131,7 +131,7 @@ class Reader:
         return posts, looked
 
     def _scan_archive(self, ref: SegmentRef, encoded: dict[str, Any]) -> tuple[pa.Table, int]:
-        posts = pq.read_table(self.state.path(ref.name, ".parquet"))
+        posts = pq.read_table(self.state.path(ref.name, ".parquet"), partitioning=None)
         posts = posts.set_column(
             posts.schema.get_field_index("ts"), "ts", posts["ts"].cast(pa.int64())
         ).combine_chunks()
@@ -141,7 +141,9 @@ class Reader:
             posts["lon"].to_numpy(), posts["lat"].to_numpy(), posts["ts"].to_numpy(),
             codes.astype(np.uint32), offsets.astype(np.int32), vocabulary, 0, len(posts), *scan_arguments(encoded),
         )  # fmt: skip
-        posts = posts.take(pa.array(rows))
+        posts = posts.take(pa.array(rows)).combine_chunks()
+        deletes = deletes_for(self.state, self.manifest, ref)
+        posts = posts.filter(pa.array(~are_deleted(posts["id"].to_numpy(), chunk(posts["id_text"]), deletes)))
         if encoded["predicates"]:
             posts = posts.filter(pa.array(satisfied(encoded["predicates"], posts)))
         return posts, looked

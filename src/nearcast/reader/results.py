@@ -29,7 +29,7 @@ def read_results(
 
     Each has `query_id`, `seq`, `batch` and `kind`, then by kind: of a `match`, `post_id`, `ts` (microseconds) and the
     columns of its SELECT (of `*` every field that the post has; its id is `post_id`); of `late`, `post_id` and `ts`;
-    of an `answer`, `rows`. `batch` is that of the segment a result lies in, which merging moves on. A `query` given as
+    of an `answer`, `rows`. A `query` given as
     text stands for the integer id too: '17' and 17.
     """
     reader = source if isinstance(source, Reader) else Reader(source)
@@ -94,7 +94,7 @@ def _rows(results: Results, ref: SegmentRef, rows: np.ndarray) -> Iterator[Resul
     posts = dict(zip(needed.tolist(), post_rows(results.posts.take(pa.array(needed))), strict=True))
     for seq, record in zip((rows + first_seq(ref)).tolist(), table.to_pylist(), strict=True):
         query_id = record["query"] if record["query_text"] is None else record["query_text"]
-        row: ResultRow = {"query_id": query_id, "seq": seq, "batch": ref.batch, "kind": KINDS[record["kind"]]}
+        row: ResultRow = {"query_id": query_id, "seq": seq, "batch": record["batch"], "kind": KINDS[record["kind"]]}
         if record["post"] >= 0:
             row |= _about_post(posts[record["post"]], record)
         if record["rows"] is not None:

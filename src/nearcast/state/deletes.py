@@ -15,7 +15,9 @@ SCHEMA = pa.schema([("id", pa.int64()), ("id_text", pa.string()), ("batch", pa.i
 
 
 def deletes_for(state: StateDirectory, manifest: Manifest, posts: SegmentRef) -> pa.Table:
-    """The deletions that concern a segment of posts: those after what it was cleaned of, or after it came."""
+    """The deletions that concern a segment (or archive) of posts: those after what it was cleaned of, or after it
+    came.
+    """
     since = posts.facts.get("cleaned", posts.batch)
     tables = [open_table(state.path(ref.name)) for ref in manifest.of(DELETES) if ref.batch > since]
     table = pa.concat_tables([SCHEMA.empty_table(), *tables])
@@ -24,7 +26,7 @@ def deletes_for(state: StateDirectory, manifest: Manifest, posts: SegmentRef) ->
 
 def still_needed(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
     """The segments but those deletions that every segment of posts was cleaned of, and ends folded in everywhere."""
-    posts = [ref.facts.get("cleaned", ref.batch) for ref in refs if ref.kind == "posts"]
+    posts = [ref.facts.get("cleaned", ref.batch) for ref in refs if ref.kind in ("posts", "archive")]
     rows = [ref.facts.get("folded", ref.batch - 1) for ref in refs if ref.kind == "subscriptions"]
     done = {"deletes": min(posts, default=1 << 60), "ends": min(rows, default=1 << 60)}
     return [ref for ref in refs if ref.batch > done.get(ref.kind, -1) or ref.kind not in done]

@@ -1,0 +1,127 @@
+"""A crash at any write, link, removal or sync: what was committed stays, what was not is done again, nothing twice.
+
+Without Spark: the process is not killed, but the system call that it would have died at raises, and everything that
+it had in memory is given up. A batch that was cut off is run again, as Spark replays it.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nearcast.pipeline.batch import begin, run_batch
+from nearcast.pipeline.plan import Settings
+from nearcast.pipeline.warmup import SQL
+from nearcast.reader.reader import Reader
+from nearcast.reader.results import read_results
+from nearcast.sources.records import normalise
+from nearcast.sources.world import World
+from nearcast.state import files
+from nearcast.state.directory import StateDirectory
+from nearcast.state.sweep import sweep
+from tests.pipeline.harness import ops_table
+
+BATCHES = 12
+A_BATCH = 60
+
+
+class Crash(Exception):
+    pass
+
+
+@contextmanager
+def crashing_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Let the `step`-th change to the disk fail, before or after it happened, in turn."""
+    count = [0]
+
+    def watched(call: Callable[..., Any]) -> Callable[..., Any]:
+        def instead(*args: Any, **more: Any) -> Any:
+            count[0] += 1
+            if count[0] == step and step % 2:
+                raise Crash
+            result = call(*args, **more)
+            if count[0] == step:
+                raise Crash
+            return result
+
+        return instead
+
+    with monkeypatch.context() as patch:
+        for name in ("link", "replace", "unlink", "fsync"):
+            patch.setattr(os, name, watched(getattr(os, name)))
+        patch.setattr(files.pa.ipc, "new_file", watched(files.pa.ipc.new_file))
+        yield count
+
+
+def stream(state: StateDirectory, settings: Settings) -> None:
+    """Go on with the stream from wherever the state is: ops and posts in turn, sweeping now and then."""
+    posts, _ = normalise(World(seed=5).posts(0, BATCHES * A_BATCH))
+    begin(state, settings, posts.slice(0, 50))
+    while (batch := state.newest().batch + 1) < BATCHES:
+        if batch % 2 == 0:
+            box = f"SELECT id FROM stream WHERE loc INSIDE RECT(-180, -90, 180, {30 + batch}) AND likes < 50"
+            ops = [{"op": "subscribe", "id": f"q{batch}", "sql": SQL if batch % 4 else box}]
+            ops += [{"op": "unsubscribe", "id": f"q{batch - 4}"}] if batch >= 4 else []
+            run_batch(state, settings, ops=ops_table(ops))
+        else:
+            run_batch(state, settings, posts=[posts.slice((batch - 1) * A_BATCH, 2 * A_BATCH)])
+        if batch % 3 == 0:
+            sweep(state, grace=0.0)
+
+
+def outbox(state: StateDirectory) -> list[tuple[Any, ...]]:
+    return [(row["query_id"], row["seq"], row["batch"], row["post_id"]) for row in read_results(state)]
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Merge after every third segment, so that merging is among what is cut off."""
+    monkeypatch.setattr("nearcast.state.merging.to_merge.__defaults__", (3,))
+    monkeypatch.setattr("nearcast.state.merging.run_to_merge.__defaults__", (3,))
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("keep", ["posts", "none"])
+def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(
+    keep: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(workers=2, keep=keep)
+    undisturbed = StateDirectory(tmp_path / "undisturbed")
+    with crashing_at(0, monkeypatch) as steps:
+        stream(undisturbed, settings)
+    expected = outbox(undisturbed)
+    assert len(expected) > 100 and undisturbed.newest().counts["merges"] > 3
+    searched = [row["id"] for row in Reader(undisturbed).search(SQL)] if keep == "posts" else []
+    thorough = bool(os.environ.get("NEARCAST_THOROUGH"))
+    for step in range(1, steps[0] + 1, 1 if thorough else 7):
+        state = StateDirectory(tmp_path / f"step{step}")
+        with crashing_at(step, monkeypatch), pytest.raises(Crash):
+            stream(state, settings)
+        stream(state, settings)
+        assert outbox(state) == expected, f"crash at step {step}"
+        sweep(state, grace=0.0)
+        named = {ref.name for ref in state.newest().segments}
+        on_disk = {p.relative_to(state.root).as_posix().partition(".")[0] for p in state.segments.rglob("*.arrow")}
+        assert on_disk == {name for name in named if name.startswith("segments")}
+        if keep == "posts":
+            assert [row["id"] for row in Reader(state).search(SQL)] == searched
+
+
+def test_a_full_disk_stops_a_batch_and_the_next_try_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(workers=1)
+    state = StateDirectory(tmp_path / "state")
+    posts, _ = normalise(World(seed=5).posts(0, 100))
+    begin(state, settings, posts)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.pa.ipc, "new_file", full)
+        with pytest.raises(OSError, match="No space left"):
+            run_batch(state, settings, posts=[posts])
+    assert state.newest().batch == -1
+    assert run_batch(state, settings, posts=[posts]).counts["stored"] == 100
