@@ -52,7 +52,7 @@ def right_answer(parts: list[Rows], log: EndLog, first_post: int, posts: PostCol
         given = list(zip(log.key.tolist(), log.seq.tolist(), log.end.tolist(), strict=True))
         ends: dict[int, int] = {}
         for row, (key, seq) in enumerate(zip(rows.keys().tolist(), rows.seq.tolist(), strict=True)):
-            for end in (e for k, s, e in given if (k, s) == (key, seq)):
+            for end in (e for k, s, e in given if k == key and s >= seq):
                 ends[row] = min(end, ends.get(row, NEVER))
         moved = Ends.of(
             len(rows), np.array(sorted(ends), np.int64), np.array([ends[row] for row in sorted(ends)], np.int64)

@@ -19,4 +19,4 @@ class TestPyramid(SubscriptionIndexSuite):
 
 
 class TestPyramidOfFewLevels(SubscriptionIndexSuite):
-    filing = Filing("pyramid", coarsest=2, finest=9, most_cells=9)
+    filing = Filing("pyramid", coarsest=2, finest=9, step=2, most_cells=9)

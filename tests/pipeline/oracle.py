@@ -88,7 +88,7 @@ class Oracle:
             if standing is None:
                 self.rejects += 1
             else:
-                standing.end = min(standing.end, moment)
+                self.end(versions, moment)
             return None
         try:
             statement = parse(op["sql"], TOKENIZER)
@@ -100,10 +100,16 @@ class Oracle:
             if standing.query == statement.query:
                 return None
             moment = max(moment, self.clock)  # it replaces, from the clock on
-            standing.end = min(standing.end, moment)
+            self.end(versions, moment)
         version = self.version(statement.query, op["sql"], moment)
         versions.append(version)
         return version
+
+    @staticmethod
+    def end(versions: list[Version], moment: float) -> None:
+        """All of them: one may have been going to give way to the next at a moment that now never comes."""
+        for version in versions:
+            version.end = min(version.end, moment)
 
     def version(self, query: RangeQuery, sql: str, moment: float) -> Version:
         start, end = moment, NEVER

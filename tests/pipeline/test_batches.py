@@ -165,6 +165,14 @@ MEANINGS: dict[str, tuple[list[Batch], set[tuple[Any, Any]]]] = {
         [Batch([subscribe("q", minute=5), unsubscribe("q", 2)], [post(1, 6)])],
         set(),
     ),
+    "an end now is also the end of one that was to be replaced later on": (
+        [
+            Batch([subscribe("q")], [post(1, 1)]),
+            Batch([subscribe("q", WORD, 9), unsubscribe("q", 5)]),
+            Batch([], [post(2, 4), post(3, 7), post(4, 10)]),
+        ],
+        {("q", 1), ("q", 2)},
+    ),
     "an integer id and its digits are two": (
         [Batch([subscribe(1), subscribe("1", WORD), unsubscribe(1, 0)], [post(1, 1)])],
         {("1", 1)},

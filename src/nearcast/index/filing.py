@@ -9,7 +9,7 @@ WORLD = (-180.0, -90.0, 360.0, 180.0)  # west, south, width, height
 
 @dataclass(frozen=True)
 class Filing:
-    """Boxes go to the finest of the levels coarsest…finest at which they touch at most `most_cells` cells.
+    """Boxes go to the finest of the levels finest, finest - step, … coarsest at which they touch at most `most_cells`.
 
     Level l divides `extent` (west, south, width, height in degrees) into 2^l by 2^l cells; what lies outside is clipped
     to the border cells. Where coarsest equals finest there is one grid, and a box goes to all of its cells.
@@ -18,6 +18,7 @@ class Filing:
     name: str
     coarsest: int
     finest: int
+    step: int
     most_cells: int
     extent: tuple[float, float, float, float] = WORLD
 

@@ -16,4 +16,4 @@ LEVEL = 6
 
 def gi2(extent: tuple[float, float, float, float] = WORLD, level: int = LEVEL) -> Filing:
     """A filing over `extent` (west, south, width, height) with 2^level cells a side."""
-    return Filing("gi2", coarsest=level, finest=level, most_cells=0, extent=extent)
+    return Filing("gi2", coarsest=level, finest=level, step=1, most_cells=0, extent=extent)

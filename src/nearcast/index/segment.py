@@ -110,7 +110,9 @@ class Segment:
         )
         filed_rows, terms = key_terms(rows.code, rows.code_offsets)
         extent = filing.extent_array()
-        pairs = cover(filed_rows, terms, rows.boxes, extent, filing.coarsest, filing.finest, filing.most_cells)
+        pairs = cover(
+            filed_rows, terms, rows.boxes, extent, filing.coarsest, filing.finest, filing.step, filing.most_cells
+        )
         return cls._laid_out(rows, extent, *pairs)
 
     @classmethod

@@ -20,7 +20,7 @@ OVERLAY_ROWS = 400_000  # segments are overlaid, smallest first, up to so many r
 
 @dataclass(frozen=True)
 class EndLog:
-    """Ends given by ops: the version `seq` of the id with `key` ends at `end` (if it does not end before)."""
+    """Ends given by ops: the version `seq` of the id with `key`, and every earlier one, ends at `end` if not before."""
 
     key: np.ndarray
     seq: np.ndarray
@@ -40,13 +40,12 @@ class EndLog:
 
     def of(self, segment: Segment) -> Ends:
         """The ends that concern rows of a segment."""
-        rows = rows_of_versions(segment.id_keys, segment.id_rows, segment.rows.seq, self.key, self.seq)
-        hit = rows >= 0
-        if not hit.any():
+        rows, which = rows_of_versions(segment.id_keys, segment.id_rows, segment.rows.seq, self.key, self.seq)
+        if not len(rows):
             return Ends.none(len(segment))
-        distinct, inverse = np.unique(rows[hit], return_inverse=True)
+        distinct, inverse = np.unique(rows, return_inverse=True)
         ends = np.full(len(distinct), NEVER, np.int64)
-        np.minimum.at(ends, inverse, self.end[hit])
+        np.minimum.at(ends, inverse, self.end[which])
         return Ends.of(len(segment), distinct, ends)
 
 

@@ -2,7 +2,7 @@
 
     cells      sorted codes of the cells that have entries: level, then Z-order within the level
     starts     where a cell's entries begin; they end where the next cell's begin
-    signs      64 bits a cell: which of 64 classes of terms occur in it
+    signs      256 bits a cell: which of 256 classes of terms occur in it
     tags       an entry's term, its top 23 bits, sorted within the cell
     entries    the row of the subscription (low 32 bits) and its box inside the cell in 256ths (min x, min y, max x,
                max y: 8 bits each), which rejects most candidates without touching their rows
@@ -51,7 +51,7 @@ def lay_out(keys):
             distinct += 1
     cells = np.empty(distinct, np.uint64)
     starts = np.empty(distinct + 1, np.uint32)
-    signs = np.zeros(distinct, np.uint64)
+    signs = np.zeros(4 * distinct, np.uint64)
     tags = np.empty(keys.size, np.uint32)
     at = -1
     for i in range(keys.size):
@@ -62,7 +62,8 @@ def lay_out(keys):
             starts[at] = i
         tag = keys[i] & mask
         tags[i] = tag
-        signs[at] |= np.uint64(1) << (tag >> np.uint64(TAG_BITS - 6))
+        sign_class = np.int64(tag >> np.uint64(TAG_BITS - 8))
+        signs[4 * at + (sign_class >> 6)] |= np.uint64(1) << np.uint64(sign_class & 63)
     starts[distinct] = keys.size
     return cells, starts, signs, tags
 

@@ -9,16 +9,24 @@ from nearcast.kernels.sorting import lower_bound
 
 @njit(cache=True, nogil=True)
 def rows_of_versions(id_keys, id_rows, row_seqs, keys, seqs):
-    """The row that holds version `seqs[i]` of the id with key `keys[i]`, or -1."""
-    out = np.full(keys.size, -1, np.int64)
+    """(row, i) for every row that holds version `seqs[i]`, or an earlier one, of the id with key `keys[i]`."""
+    rows = np.empty(keys.size + 16, np.int64)
+    which = np.empty(keys.size + 16, np.int64)
+    n = 0
     for i in range(keys.size):
         at = lower_bound(id_keys, keys[i])
         while at < id_keys.size and id_keys[at] == keys[i]:
-            if row_seqs[id_rows[at]] == seqs[i]:
-                out[i] = id_rows[at]
-                break
+            row = np.int64(id_rows[at])
             at += 1
-    return out
+            if row_seqs[row] > seqs[i]:
+                continue
+            if n == rows.size:
+                rows = np.concatenate((rows, np.empty(n, np.int64)))
+                which = np.concatenate((which, np.empty(n, np.int64)))
+            rows[n] = row
+            which[n] = i
+            n += 1
+    return rows[:n].copy(), which[:n].copy()
 
 
 @njit(cache=True, nogil=True)

@@ -159,12 +159,12 @@ def match_posts(
             cursors[at_level] = at
             if at == cells.size or cells[at] != cell:
                 continue
-            sign = signs[at]
             inside_x = np.uint64((x >> (24 - level)) & 255)
             inside_y = np.uint64((y >> (24 - level)) & 255)
             for t in range(n + 1):
                 term = scratch[t]
-                if not sign >> (term >> np.uint64(58)) & np.uint64(1):
+                sign_class = np.int64(term >> np.uint64(56))
+                if not signs[4 * at + (sign_class >> 6)] >> np.uint64(sign_class & 63) & np.uint64(1):
                     continue
                 tag = term >> np.uint64(CELL_BITS)
                 e = seek_tag(tags, np.int64(starts[at]), np.int64(starts[at + 1]), tag)

@@ -140,7 +140,7 @@ def key_terms(codes, offsets):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def level_for(x0, y0, x1, y1, coarsest, finest, most_cells):
+def level_for(x0, y0, x1, y1, coarsest, finest, step, most_cells):
     """The finest level at which a box touches at most `most_cells` cells, but no coarser than `coarsest`."""
     level = finest
     while level > coarsest:
@@ -148,7 +148,7 @@ def level_for(x0, y0, x1, y1, coarsest, finest, most_cells):
         cells = ((x1 >> shift) - (x0 >> shift) + 1) * ((y1 >> shift) - (y0 >> shift) + 1)
         if cells <= most_cells:
             break
-        level -= 1
+        level = level - step if level - step > coarsest else coarsest
     return level
 
 
@@ -164,7 +164,7 @@ def shares_tag(rows, terms, i):
 
 
 @njit(cache=True, nogil=True)
-def cover(rows, terms, boxes, extent, coarsest, finest, most_cells):
+def cover(rows, terms, boxes, extent, coarsest, finest, step, most_cells):
     """Directory pairs (sort key, entry) for every filed (row, term), unsorted.
 
     `boxes` are min_lon, min_lat, max_lon, max_lat by row; one that crosses the antimeridian is covered as two. With
@@ -191,7 +191,7 @@ def cover(rows, terms, boxes, extent, coarsest, finest, most_cells):
             x1 = grid_coordinate(east, extent[0], extent[2])
             level = finest
             if coarsest < finest:
-                level = level_for(x0, y0, x1, y1, coarsest, finest, most_cells)
+                level = level_for(x0, y0, x1, y1, coarsest, finest, step, most_cells)
             shift = 32 - level
             fine = 24 - level
             for cell_x in range(x0 >> shift, (x1 >> shift) + 1):

@@ -6,12 +6,13 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nearcast.model.errors import BadInput, NearcastError
@@ -22,7 +23,7 @@ from nearcast.pipeline.report import Report
 from nearcast.pipeline.session import local_session
 from nearcast.pipeline.source import OPS_LOG, Inputs
 from nearcast.pipeline.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
-from nearcast.pipeline.warmup import warm_up
+from nearcast.pipeline.warmup import is_warm, warm_up
 from nearcast.sinks.files import deliver
 from nearcast.sources.file_log import FileLog, data_files
 from nearcast.state.directory import StateDirectory, WriterLock
@@ -55,16 +56,26 @@ def run(
         check_checkpoint(directory)
         align(directory, settings)
         sweep(directory)
-        say("compiling kernels (the first time takes half a minute)")
-        warm_up()
-        say("starting Spark")
-        spark = local_session(cores(), memory, directory.root / "spark.log")
+        spark = started(directory, memory, say)
         try:
             say("streaming")
             packets = read_packets(spark, directory, settings, inputs)
             return follow(directory, settings, packets, drain, on_commit, stop, sink)
         finally:
             spark.stop()
+
+
+def started(state: StateDirectory, memory: str, say: Callable[[str], None]) -> SparkSession:
+    """Spark, with every kernel compiled: both take their time, so they take it together."""
+    if is_warm():
+        say("starting Spark")
+        return local_session(cores(), memory, state.root / "spark.log")
+    say("compiling kernels and starting Spark (half a minute, the first time only)")
+    with ThreadPoolExecutor(1) as pool:
+        compiled = pool.submit(warm_up)
+        spark = local_session(cores(), memory, state.root / "spark.log")
+        compiled.result()
+    return spark
 
 
 def follow(

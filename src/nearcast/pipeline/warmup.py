@@ -5,6 +5,7 @@ the same functions at the same time, at its first batch. Each half runs the real
 the kernels are compiled for just the arrays they will meet.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,7 @@ from nearcast.sources.world import World
 from nearcast.state.directory import StateDirectory
 from nearcast.text.tokenizer import Tokenizer
 
+MARK = Path(os.environ["NUMBA_CACHE_DIR"]) / "warm"  # the directory is one of these kernels' own
 SQL = "SELECT * FROM stream WHERE loc INSIDE RECT(-180, -90, 180, 90) AND text CONTAINS 'coffee'"
 
 
@@ -83,11 +85,20 @@ def rest(folder: Path) -> None:
     len(Reader(state).search(SQL))
 
 
+def is_warm() -> bool:
+    """Whether this machine has compiled these kernels before."""
+    return MARK.exists()
+
+
 def warm_up() -> None:
-    """Compile what is not compiled yet; a second or two where everything is."""
+    """Compile what is not compiled yet: half a minute once, nothing from then on."""
+    if is_warm():
+        return
     with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
         code = f"from pathlib import Path; from nearcast.pipeline import warmup; warmup.posts_and_words(Path({name!r}))"
         other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         subscriptions(Path(name))
         other.wait()
         rest(Path(name))
+    MARK.parent.mkdir(parents=True, exist_ok=True)
+    MARK.touch()

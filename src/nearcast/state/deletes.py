@@ -15,9 +15,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("id_text", pa.string()), ("batch", pa.i
 
 
 def deletes_for(state: StateDirectory, manifest: Manifest, posts: SegmentRef) -> pa.Table:
-    """The deletions that concern a segment (or archive) of posts: those after what it was cleaned of, or after it
-    came.
-    """
+    """The deletions that concern a segment or an archive: those after what it was cleaned of, or after it came."""
     since = posts.facts.get("cleaned", posts.batch)
     tables = [open_table(state.path(ref.name)) for ref in manifest.of(DELETES) if ref.batch > since]
     table = pa.concat_tables([SCHEMA.empty_table(), *tables])
