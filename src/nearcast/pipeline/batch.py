@@ -14,6 +14,7 @@ from nearcast.pipeline.work import work
 from nearcast.routing.uniform_grid import UniformGrid
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import TERMS, Manifest, SegmentRef, commit
+from nearcast.state.sweep import empty_spool
 from nearcast.state.terms import TermTable
 from nearcast.text.tokenizer import Tokenizer
 
@@ -74,4 +75,6 @@ def run_batch(
         for worker, packet in packets:
             inboxes[worker].append(packet)
     reports = [work(plan, worker, packets) for worker, packets in enumerate(inboxes)]
-    return commit_batch(plan, query_id, reports, answer_searches(plan, reports))
+    after = commit_batch(plan, query_id, reports, answer_searches(plan, reports))
+    empty_spool(state)
+    return after

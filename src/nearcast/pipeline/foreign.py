@@ -25,7 +25,7 @@ from nearcast.sources.raw import Raw, records_as_json, reject_table
 from nearcast.sources.records import normalise
 from nearcast.state.directory import StateDirectory, WriterLock
 from nearcast.state.manifest import Manifest
-from nearcast.state.sweep import sweep
+from nearcast.state.sweep import empty_spool, sweep
 
 SCHEMA = "worker int, packet binary"
 
@@ -60,6 +60,7 @@ def run_dataframes(
         check_checkpoint(directory)
         align(directory, chosen)
         sweep(directory)
+        empty_spool(directory)
         warm_up()
         root = str(directory.root)
         packets = read_packets(spark, directory, chosen, Inputs())

@@ -54,6 +54,10 @@ class Plan:
         return StateDirectory(self.root)
 
     @property
+    def spool(self) -> Path:
+        return self.state.spool
+
+    @property
     def tokenizer(self) -> Tokenizer:
         return Tokenizer(keep_accents=self.settings.keep_accents)
 

@@ -45,7 +45,7 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
     for packet in pack(SEEN, pa.table({name: [value] for name, value in seen.items()}), order):
         yield order % workers, packet
     for worker, table in by_worker(posts, owners, workers):
-        for packet in pack(POSTS, table, order):
+        for packet in pack(POSTS, table, order, plan.spool):
             yield worker, packet
 
 
@@ -64,12 +64,12 @@ def without_future(plan: Plan, posts: pa.Table) -> tuple[pa.Table, pa.Table]:
 def route_ops(plan: Plan, raw: pa.Table, order: int) -> Packets:
     """Every worker gets every op: each works out alike what the ops mean, and files what concerns its leaves."""
     ops, rejects = encode_ops(raw, plan.tokenizer)
-    for packet in pack(OPS, ops, order):
+    for packet in pack(OPS, ops, order, plan.spool):
         for worker in range(plan.settings.workers):
             yield worker, packet
     yield from route_rejects(plan, rejects, order)
 
 
 def route_rejects(plan: Plan, rejects: pa.Table, order: int) -> Packets:
-    for packet in pack(REJECTS, rejects, order):
+    for packet in pack(REJECTS, rejects, order, plan.spool):
         yield order % plan.settings.workers, packet

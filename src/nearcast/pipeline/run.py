@@ -28,7 +28,7 @@ from nearcast.sinks.files import deliver
 from nearcast.sources.file_log import FileLog, data_files
 from nearcast.state.directory import StateDirectory, WriterLock
 from nearcast.state.manifest import Manifest
-from nearcast.state.sweep import sweep
+from nearcast.state.sweep import empty_spool, sweep
 
 SWEEP_EVERY = 60.0
 FIXED = ("keep", "index", "keep_accents")  # what a state was created with, it stays with
@@ -56,6 +56,7 @@ def run(
         check_checkpoint(directory)
         align(directory, settings)
         sweep(directory)
+        empty_spool(directory)
         spark = started(directory, memory, say)
         try:
             say("streaming")

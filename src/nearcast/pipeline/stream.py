@@ -21,6 +21,7 @@ from nearcast.pipeline.source import Inputs, NearcastSource
 from nearcast.pipeline.work import work
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import Manifest, is_replay
+from nearcast.state.sweep import empty_spool
 
 OnCommit = Callable[[Manifest, list[Report]], None]
 
@@ -47,6 +48,7 @@ class Pipeline:
         if len(reports) != workers:
             raise NearcastError(f"{len(reports)} of {workers} workers reported")
         after = commit_batch(plan, query_id, reports, answer_searches(plan, reports))
+        empty_spool(self.state)
         self.on_commit(after, reports)
 
     def with_first_post(self, plan: Plan, packets: DataFrame) -> Plan:

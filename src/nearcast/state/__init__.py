@@ -5,6 +5,7 @@
     rejects/       what could not be used, with the reason
     archive/       expired posts as Parquet, one folder a time slot
     source/        the log of the files read so far
+    spool/         packets on their way from route to work
     inbox/         ops from the command line that wait for the next batch
     checkpoint/    Spark's own: the offsets of each batch
 

@@ -24,7 +24,7 @@ class StateDirectory:
         self.inbox = self.root / "inbox"
         self.source = self.root / "source"
         self.checkpoint = self.root / "checkpoint"
-        self.routers = self.root / "router"
+        self.spool = self.root / "spool"
 
     def exists(self) -> bool:
         return any(self.manifests.glob("[0-9]*.json"))
@@ -33,7 +33,7 @@ class StateDirectory:
         """Make an empty state, unless there is one already."""
         if not self.exists():
             self.refuse_if_foreign()
-            for folder in (self.manifests, self.segments, self.inbox, self.source):
+            for folder in (self.manifests, self.segments, self.inbox, self.source, self.spool):
                 folder.mkdir(parents=True, exist_ok=True)
             create_exclusively(path_of(self.manifests, 0), Manifest(settings=settings).to_json())
         return self.newest()

@@ -38,6 +38,12 @@ def sweep(state: StateDirectory, grace: float = GRACE, now: float | None = None)
     return removed
 
 
+def empty_spool(state: StateDirectory) -> None:
+    """Remove the packets of a batch that is done; between batches none is needed."""
+    for path in state.spool.glob("*"):
+        path.unlink(missing_ok=True)
+
+
 def _name(root: Path, path: Path) -> str:
     """The name by which a manifest knows a file: its path without the endings of a segment."""
     name = path.relative_to(root).as_posix()
