@@ -57,13 +57,13 @@ PRINT = "import os, nearcast; print(os.environ[{!r}])"
 
 def test_compiled_code_is_kept_in_the_users_cache_directory(tmp_path: Path) -> None:
     kept = python(PRINT.format("NUMBA_CACHE_DIR"), XDG_CACHE_HOME=str(tmp_path))
-    assert kept == str(tmp_path / "nearcast" / "numba")
+    assert kept.startswith(str(tmp_path / "nearcast" / "numba-"))
     assert Path(kept).is_dir()
 
 
 def test_without_an_xdg_directory_compiled_code_is_kept_under_the_home(tmp_path: Path) -> None:
     kept = python(PRINT.format("NUMBA_CACHE_DIR"), HOME=str(tmp_path), XDG_CACHE_HOME="relative")
-    assert kept == str(tmp_path / ".cache" / "nearcast" / "numba")
+    assert kept.startswith(str(tmp_path / ".cache" / "nearcast" / "numba-"))
 
 
 def test_a_cache_directory_that_cannot_be_written_is_replaced_by_a_private_one_that_stays_the_same(

@@ -39,8 +39,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def command(inputs: Path, state: Path) -> list[str]:
     return [
-        sys.executable, "-m", "nearcast.cli", "run", "--posts", str(inputs / "posts"), "--queries", str(inputs / "ops.jsonl"),
-        "--state", str(state), "--until-drained", "--batch-posts", "3000", "--max-future", "none",
+        sys.executable, "-m", "nearcast.cli", "run", "--state", str(state), "--until-drained",
+        "--posts", str(inputs / "posts"), "--queries", str(inputs / "ops.jsonl"), "--batch-posts", "3000",
     ]  # fmt: skip
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001 (characters that look alike are what this is about)
 import pickle
 import unicodedata
 from pathlib import Path

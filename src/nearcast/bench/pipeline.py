@@ -26,7 +26,7 @@ def run(
     *,
     posts: int = 2_000_000,
     subscriptions: int = 200_000,
-    batch_posts: int = 400_000,
+    batch_posts: int = 800_000,
     joined: int = 400_000,
     seconds: float = 30.0,
     load: float = 0.25,

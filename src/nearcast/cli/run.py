@@ -66,7 +66,7 @@ def run(
     map_: Map = None,
     index: Index = None,
     keep_accents: Accents = None,
-    batch_posts: BatchPosts = 400_000,
+    batch_posts: BatchPosts = 800_000,
     memory: Memory = "3g",
 ) -> None:
     """Match a stream of posts with standing questions, and keep both.

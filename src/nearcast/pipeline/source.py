@@ -44,7 +44,7 @@ class Inputs:
     world: dict[str, Any] | None = None
     rate: float | None = None
     count: int | None = None
-    batch_posts: int = 400_000
+    batch_posts: int = 800_000
     splits: int = 2
 
     def generated(self) -> World | None:
