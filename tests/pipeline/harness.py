@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from nearcast.pipeline.align import align
 from nearcast.pipeline.batch import begin, run_batch
-from nearcast.pipeline.plan import Settings
+from nearcast.pipeline.settings import Settings
 from nearcast.sources.op_records import normalise_ops
 from nearcast.sources.raw import Raw
 from nearcast.sources.records import normalise

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nearcast.pipeline.plan import Settings
+from nearcast.pipeline.settings import Settings
 from nearcast.state.results import MATCH
 from tests.pipeline.harness import MINUTE, Streams, check, outbox, run, shuffled
 from tests.pipeline.oracle import Batch, Oracle

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nearcast.pipeline.batch import begin, run_batch
-from nearcast.pipeline.plan import Settings
+from nearcast.pipeline.settings import Settings
 from nearcast.pipeline.warmup import SQL
 from nearcast.reader.reader import Reader
 from nearcast.reader.results import read_results

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from nearcast.model.posts import REJECTS
 from nearcast.pipeline.batch import begin, run_batch
-from nearcast.pipeline.plan import Settings
+from nearcast.pipeline.settings import Settings
 from nearcast.sources.records import normalise
 from nearcast.state.directory import StateDirectory
 

@@ -7,7 +7,7 @@ import pytest
 import nearcast
 from nearcast.model.errors import BadInput
 from nearcast.pipeline.batch import run_batch
-from nearcast.pipeline.plan import Settings
+from nearcast.pipeline.settings import Settings
 from nearcast.reader.explain import Explained, leaves_touched
 from nearcast.routing.uniform_grid import UniformGrid
 from nearcast.state.directory import StateDirectory

@@ -12,7 +12,7 @@ from nearcast.bench.crew import Crew, ops_of, posts_of
 from nearcast.bench.figures import Progress, figure
 from nearcast.bench.queries import as_ops, write_parquet
 from nearcast.pipeline.batch import begin
-from nearcast.pipeline.plan import Settings
+from nearcast.pipeline.settings import Settings
 from nearcast.sources.file_log import FileLog
 from nearcast.sources.formats import whole_file
 from nearcast.sources.records import normalise

@@ -11,9 +11,10 @@ from types import TracebackType
 from typing import Any
 
 from nearcast.pipeline.commit import commit_batch
-from nearcast.pipeline.plan import Plan, Settings
+from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.route import route_ops, route_posts
+from nearcast.pipeline.settings import Settings
 from nearcast.pipeline.work import work
 from nearcast.sources.formats import Split
 from nearcast.sources.op_records import read_ops

@@ -12,7 +12,7 @@ from nearcast.bench.figures import Progress, figure, rounded
 from nearcast.bench.machine import machine
 from nearcast.bench.streaming import Spark, Watch, at_rate, drain, latencies, matches_below, rate_of, route_profile
 from nearcast.bench.workload import Workload, make_workload
-from nearcast.pipeline.plan import Settings
+from nearcast.pipeline.settings import Settings
 from nearcast.sources.world import World
 from nearcast.state.directory import StateDirectory
 

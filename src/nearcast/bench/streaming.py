@@ -13,9 +13,10 @@ import numpy as np
 from nearcast.bench.figures import Progress
 from nearcast.bench.workload import Workload
 from nearcast.pipeline.batch import begin
-from nearcast.pipeline.plan import Plan, Settings
+from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.route import route_posts
+from nearcast.pipeline.settings import Settings
 from nearcast.sources.formats import read_split, whole_file
 from nearcast.sources.world import World
 from nearcast.state.directory import StateDirectory
@@ -66,7 +67,7 @@ def drain(
     progress: Progress, spark: Spark, folder: Path, workload: Workload, keep: str, batch_posts: int, cores: int
 ) -> tuple[Manifest, Watch]:
     """All of the workload through the pipeline, once."""
-    from nearcast.pipeline.source import Inputs
+    from nearcast.pipeline.settings import Inputs
     from nearcast.pipeline.stream import Pipeline, read_packets, sample_of
 
     state, settings = StateDirectory(folder / f"keep-{keep}"), Settings(workers=cores, keep=keep)
@@ -89,7 +90,7 @@ def at_rate(
     cores: int,
 ) -> Watch:
     """Generated posts at a rate, for so long after the first ones were committed."""
-    from nearcast.pipeline.source import Inputs
+    from nearcast.pipeline.settings import Inputs
     from nearcast.pipeline.stream import Pipeline, read_packets, sample_of
 
     state, settings = StateDirectory(folder / "rate"), Settings(workers=cores)

@@ -39,8 +39,7 @@ def demo(
     with loading():
         from nearcast.cli.run import check_memory, go
         from nearcast.cli.tables import messages
-        from nearcast.pipeline.plan import Settings
-        from nearcast.pipeline.source import Inputs
+        from nearcast.pipeline.settings import Inputs, Settings
         from nearcast.state.directory import StateDirectory
 
     check_memory(memory)
@@ -67,7 +66,7 @@ def demo(
 
 def made_world(directory: "StateDirectory", seed: int, rate: float, count: int) -> "tuple[World, int]":
     """The world of a demo, and its subscriptions in a file. A state that has had a demo goes on with the same one."""
-    from nearcast.pipeline.plan import Settings
+    from nearcast.pipeline.settings import Settings
     from nearcast.sources.world import World
 
     settings = Settings()

@@ -11,7 +11,7 @@ from nearcast.cli.options import duration, mapping, optional_duration, world
 from nearcast.model.errors import BadInput
 
 if TYPE_CHECKING:
-    from nearcast.pipeline.source import Inputs
+    from nearcast.pipeline.settings import Inputs
     from nearcast.state.directory import StateDirectory
 
 ROUTERS = ("grid",)
@@ -79,7 +79,7 @@ def run(
     """
     with loading():
         from nearcast.cli.tables import messages
-        from nearcast.pipeline.plan import Settings
+        from nearcast.pipeline.settings import Settings
         from nearcast.state.directory import StateDirectory
 
     check_router(router)
@@ -187,7 +187,7 @@ def inputs_of(
     posts: list[str], queries: list[str], names: dict[str, str], batch_posts: int, workers: int, drain: bool
 ) -> "Inputs":
     """What was typed after --posts and --queries, checked: a missing file is told now, not when Spark finds out."""
-    from nearcast.pipeline.source import Inputs
+    from nearcast.pipeline.settings import Inputs
     from nearcast.sources.file_log import data_files
     from nearcast.sources.world import World
 

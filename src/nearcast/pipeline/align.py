@@ -10,7 +10,8 @@ import numpy as np
 
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Segment
-from nearcast.pipeline.plan import Plan, Settings, open_segments
+from nearcast.pipeline.plan import Plan, open_segments
+from nearcast.pipeline.settings import Settings
 from nearcast.state.bundle import bundle_table
 from nearcast.state.directory import StateDirectory
 from nearcast.state.files import write_table

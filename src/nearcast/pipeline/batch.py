@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from nearcast.pipeline.answers import answer_searches
 from nearcast.pipeline.commit import commit_batch
-from nearcast.pipeline.plan import Plan, Settings
+from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.route import route_ops, route_posts, route_rejects
+from nearcast.pipeline.settings import Settings
 from nearcast.pipeline.work import work
 from nearcast.routing.uniform_grid import UniformGrid
 from nearcast.state.directory import StateDirectory

@@ -12,12 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from nearcast.model.errors import BadInput
 from nearcast.pipeline.align import align
+from nearcast.pipeline.arrival import logged_arrival
 from nearcast.pipeline.batch import begin
 from nearcast.pipeline.packets import to_batches
-from nearcast.pipeline.plan import Plan, Settings, logged_arrival
+from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.route import Packets, route_ops, route_posts, route_rejects
 from nearcast.pipeline.run import checked, follow, with_fixed
-from nearcast.pipeline.source import Inputs
+from nearcast.pipeline.settings import Inputs, Settings
 from nearcast.pipeline.stream import OnCommit, check_checkpoint, read_packets
 from nearcast.pipeline.warmup import warm_up
 from nearcast.sources.op_records import normalise_ops

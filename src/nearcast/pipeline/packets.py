@@ -47,8 +47,8 @@ def unpack(packets: Iterable[bytes]) -> dict[str, pa.Table]:
     """The packets of a worker as one table a kind, rows in the order in which the stream had them."""
     found: dict[str, list[tuple[str, pa.Table]]] = {}
     for packet in packets:
-        name = bytes(packet) if len(packet) < 4096 else b""
-        source = pa.memory_map(name[len(SPOOLED) :].decode()) if name.startswith(SPOOLED) else packet
+        packet = bytes(packet)  # a copy, so that columns are aligned: Numba would compile anew for every other case
+        source = pa.memory_map(packet[len(SPOOLED) :].decode()) if packet.startswith(SPOOLED) else packet
         with pa.ipc.open_stream(source) as reader:
             meta = reader.schema.metadata
             table = reader.read_all().replace_schema_metadata(None)

@@ -1,6 +1,5 @@
 """What the tasks of a batch must know: small enough to travel with each of them."""
 
-import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,29 +11,12 @@ from nearcast.index.gi2 import gi2
 from nearcast.index.pyramid import PYRAMID
 from nearcast.index.segment import Segment
 from nearcast.kernels.grid import SUMMARY_BITS, set_bits
+from nearcast.pipeline.settings import Settings
 from nearcast.routing.uniform_grid import UniformGrid
 from nearcast.state.bundle import open_bundle
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import SUBSCRIPTIONS, Manifest
 from nearcast.text.tokenizer import Tokenizer
-
-DAY = 86_400_000_000
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a run may choose, apart from where things are. Times in microseconds."""
-
-    workers: int = 2
-    keep: str = "posts"  # or "none"
-    index: str = "pyramid"  # or "gi2"
-    keep_accents: bool = False
-    max_future: int | None = DAY
-    retention: int | None = None
-    keep_results: int | None = None
-    slot: int = 3 * DAY
-    lateness: int = 0
-    merge: bool = True
 
 
 @dataclass(frozen=True)
@@ -68,17 +50,6 @@ class Plan:
     @property
     def filing(self) -> Filing:
         return gi2(self.router.extent) if self.settings.index == "gi2" else PYRAMID
-
-
-def logged_arrival(state: StateDirectory, batch: int | None = None) -> int | None:
-    """The time that Spark logged for a batch (the newest, if none is named), the same on replay, in microseconds."""
-    folder = state.checkpoint / "offsets"
-    if batch is None:
-        batch = max((int(path.name) for path in folder.glob("[0-9]*")), default=-1)
-    path = folder / str(batch)
-    if not path.exists():
-        return None
-    return int(json.loads(path.read_text(encoding="utf-8").splitlines()[1])["batchTimestampMs"]) * 1000
 
 
 @lru_cache(maxsize=2)

@@ -18,10 +18,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.pipeline.align import align
 from nearcast.pipeline.batch import begin
-from nearcast.pipeline.plan import Settings
 from nearcast.pipeline.report import Report
-from nearcast.pipeline.session import local_session
-from nearcast.pipeline.source import OPS_LOG, Inputs
+from nearcast.pipeline.session import local_session, prime
+from nearcast.pipeline.settings import Inputs, Settings
+from nearcast.pipeline.source import OPS_LOG
 from nearcast.pipeline.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
 from nearcast.pipeline.warmup import is_warm, warm_up
 from nearcast.sinks.files import deliver
@@ -68,14 +68,15 @@ def run(
 
 def started(state: StateDirectory, memory: str, say: Callable[[str], None]) -> SparkSession:
     """Spark, with every kernel compiled: both take their time, so they take it together."""
-    if is_warm():
-        say("starting Spark")
-        return local_session(cores(), memory, state.root / "spark.log")
-    say("compiling kernels and starting Spark (half a minute, the first time only)")
     with ThreadPoolExecutor(1) as pool:
         compiled = pool.submit(warm_up)
+        if is_warm():
+            say("starting Spark")
+        else:
+            say("compiling kernels and starting Spark (half a minute, the first time only)")
         spark = local_session(cores(), memory, state.root / "spark.log")
         compiled.result()
+    threading.Thread(target=prime, args=(spark,), daemon=True).start()
     return spark
 
 

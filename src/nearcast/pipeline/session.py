@@ -18,10 +18,16 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",  # a record may be a packet of up to 8 MB
     "spark.shuffle.compress": "false",  # packets hold hashes and short texts: time lost, little won
     "spark.shuffle.spill.compress": "false",
+    "spark.python.daemon.module": "nearcast.pipeline.daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }
+
+
+def prime(spark: SparkSession) -> None:
+    """Run a job of nothing, so that Python workers are there, their imports done, when the first batch wants them."""
+    spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long").collect()
 
 
 def local_session(cores: int, memory: str = "3g", log: Path | None = None) -> SparkSession:

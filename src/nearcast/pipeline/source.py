@@ -2,77 +2,32 @@
 
 Its offset is {ops, posts}, positions in the state's own logs of files (or, for the generator, a number of posts). A
 batch carries either ops or posts, ops first, so a split always knows every subscription that its posts may meet.
+
+Spark starts several processes just to plan with this module; so it imports what it needs where it needs it.
 """
 
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from nearcast.model.errors import BadInput
-from nearcast.pipeline.packets import to_batches
-from nearcast.pipeline.plan import Plan, Settings, logged_arrival
-from nearcast.pipeline.route import Packets, route_ops, route_posts, route_rejects
-from nearcast.sources.file_log import FileLog
-from nearcast.sources.formats import Split, read_split
-from nearcast.sources.op_records import read_ops
-from nearcast.sources.records import normalise
-from nearcast.sources.world import World
-from nearcast.state.directory import StateDirectory
+from nearcast.pipeline.settings import Inputs, Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from nearcast.sources.file_log import FileLog
+    from nearcast.state.directory import StateDirectory
 
 OPS_LOG, POSTS_LOG = "ops", "posts"
 OPS_A_BATCH = 500_000
-PIECE = 65_536
 
 Offset = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What a run reads: files and folders of posts and of ops, or a generated world at a rate (posts a second of
-    wall time).
-    """
-
-    posts: tuple[str, ...] = ()
-    ops: tuple[str, ...] = ()
-    mapping: dict[str, str] = field(default_factory=dict)
-    world: dict[str, Any] | None = None
-    rate: float | None = None
-    count: int | None = None
-    batch_posts: int = 800_000
-    splits: int = 2
-
-    def generated(self) -> World | None:
-        return None if self.world is None else World(**self.world)
-
-
-@dataclass
-class OpsSplit(InputPartition):
-    plan: Plan
-    order: int
-    split: Split
-
-
-@dataclass
-class FileSplit(InputPartition):
-    plan: Plan
-    order: int
-    split: Split
-    mapping: dict[str, str]
-
-
-@dataclass
-class WorldSplit(InputPartition):
-    plan: Plan
-    order: int
-    world: World
-    first: int
-    count: int
 
 
 class NearcastSource(DataSource):
@@ -102,10 +57,14 @@ class NearcastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.logs: dict[str, FileLog] | None = None
 
     @property
-    def state(self) -> StateDirectory:
+    def state(self) -> "StateDirectory":
+        from nearcast.state.directory import StateDirectory
+
         return StateDirectory(self.root)
 
-    def opened(self) -> dict[str, FileLog]:
+    def opened(self) -> "dict[str, FileLog]":
+        from nearcast.sources.file_log import FileLog
+
         if self.logs is None:
             self.logs = {name: FileLog(self.state.source, name) for name in (OPS_LOG, POSTS_LOG)}
         return self.logs
@@ -150,41 +109,29 @@ class NearcastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**start, "posts": self.opened()[POSTS_LOG].advance(start["posts"], most, posts_end)}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        manifest = replace(self.state.newest(), load=[])
-        plan = Plan(self.root, manifest, self.settings, arrival=logged_arrival(self.state))
+        from nearcast.pipeline.arrival import logged_arrival
+
+        base = {
+            "root": self.root, "manifest": self.state.newest().to_json(), "settings": self.settings,
+            "arrival": logged_arrival(self.state), "inputs": self.inputs,
+        }  # fmt: skip
+        return [InputPartition({**base, "order": n, **cut}) for n, cut in enumerate(self.cuts(start, end))]
+
+    def cuts(self, start: Offset, end: Offset) -> list[dict[str, Any]]:
+        """What each split of a batch reads."""
         parts = self.inputs.splits
         if end["ops"] > start["ops"]:
-            splits = self.opened()[OPS_LOG].splits(start["ops"], end["ops"], parts)
-            return [OpsSplit(plan, order, split) for order, split in enumerate(splits)]
+            return [{"ops": split} for split in self.opened()[OPS_LOG].splits(start["ops"], end["ops"], parts)]
         first, last = start["posts"], end["posts"]
-        world = self.inputs.generated()
-        if world is not None:
-            cuts = [first + (last - first) * i // parts for i in range(parts + 1)]
-            return [
-                WorldSplit(plan, order, world, cuts[order], cuts[order + 1] - cuts[order])
-                for order in range(parts)
-                if cuts[order + 1] > cuts[order]
-            ]
-        splits = self.opened()[POSTS_LOG].splits(first, last, parts)
-        return [FileSplit(plan, order, split, self.inputs.mapping) for order, split in enumerate(splits)]
+        if self.inputs.world is None:
+            return [{"posts": split} for split in self.opened()[POSTS_LOG].splits(first, last, parts)]
+        edges = [first + (last - first) * i // parts for i in range(parts + 1)]
+        return [{"first": a, "count": b - a} for a, b in pairwise(edges) if b > a]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return to_batches(packets_of(partition))
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        from nearcast.pipeline.packets import to_batches
+        from nearcast.pipeline.splits import Work, packets_of
+        from nearcast.state.manifest import Manifest
 
-
-def packets_of(part: InputPartition) -> Packets:
-    """The packets of one split."""
-    if isinstance(part, OpsSplit):
-        raw, rejects = read_ops(part.split)
-        yield from route_rejects(part.plan, rejects, part.order)
-        yield from route_ops(part.plan, raw, part.order)
-    elif isinstance(part, FileSplit):
-        for piece, (posts, rejects) in enumerate(read_split(part.split, part.mapping)):
-            order = (part.order << 20) + piece
-            yield from route_rejects(part.plan, rejects, order)
-            yield from route_posts(part.plan, posts, order)
-    elif isinstance(part, WorldSplit):
-        for piece, first in enumerate(range(part.first, part.first + part.count, PIECE)):
-            table = part.world.posts(first, min(PIECE, part.first + part.count - first))
-            posts, _ = normalise(table)
-            yield from route_posts(part.plan, posts, (part.order << 20) + piece)
+        work = {**partition.value, "manifest": Manifest.from_json(partition.value["manifest"])}
+        return to_batches(packets_of(Work(**work)))

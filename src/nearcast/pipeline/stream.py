@@ -14,11 +14,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.pipeline import packets as kinds
 from nearcast.pipeline.answers import answer_searches
+from nearcast.pipeline.arrival import logged_arrival
 from nearcast.pipeline.commit import commit_batch
-from nearcast.pipeline.plan import Plan, Settings, logged_arrival
+from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
-from nearcast.pipeline.source import Inputs, NearcastSource
+from nearcast.pipeline.settings import Inputs, Settings
+from nearcast.pipeline.source import NearcastSource
 from nearcast.pipeline.work import work
+from nearcast.sources.file_log import data_files
+from nearcast.sources.formats import read_split, whole_file
+from nearcast.sources.records import normalise
+from nearcast.sources.world import World
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import Manifest, is_replay
 from nearcast.state.sweep import empty_spool
@@ -123,14 +129,8 @@ def check_checkpoint(state: StateDirectory) -> None:
 
 def sample_of(inputs: Inputs) -> Any:
     """A sample of the posts to come, their first rows first: for the router's extent and first term frequencies."""
-    from nearcast.sources.formats import read_split, whole_file
-    from nearcast.sources.records import normalise
-
-    world = inputs.generated()
-    if world is not None:
-        return normalise(world.posts(0, 20_000))[0]
-    from nearcast.sources.file_log import data_files
-
+    if inputs.world is not None:
+        return normalise(World(**inputs.world).posts(0, 20_000))[0]
     parts = []
     for path in list(data_files(list(inputs.posts)))[:8]:
         for posts, _ in read_split(whole_file(path), inputs.mapping):

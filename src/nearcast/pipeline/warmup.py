@@ -24,7 +24,8 @@ from nearcast.pipeline.encode_ops import NOTHING, encode_ops
 from nearcast.pipeline.packets import OPS as OPS_PACKET
 from nearcast.pipeline.packets import POSTS as POSTS_PACKET
 from nearcast.pipeline.packets import pack
-from nearcast.pipeline.plan import Plan, Settings, open_summary
+from nearcast.pipeline.plan import Plan, open_summary
+from nearcast.pipeline.settings import Settings
 from nearcast.pipeline.work import work
 from nearcast.reader.reader import Reader, scan_arguments
 from nearcast.sources.records import normalise

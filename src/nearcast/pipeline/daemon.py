@@ -1,0 +1,14 @@
+"""The process from which Spark forks its Python workers, with what they will need already imported.
+
+A worker would otherwise spend its first seconds on imports. (`spark.python.daemon.module` names this one.)
+"""
+
+import sys
+
+if __name__ == "__main__":
+    if "pyspark.worker" in sys.argv:
+        import nearcast.pipeline.splits
+        import nearcast.pipeline.stream  # noqa: F401
+    from pyspark.daemon import manager
+
+    manager()

@@ -1,0 +1,36 @@
+"""What a run may choose, and what it reads. Imports nothing heavy: it travels to every process that Spark starts."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+DAY = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a state is worked on. Times in microseconds."""
+
+    workers: int = 2
+    keep: str = "posts"  # or "none"
+    index: str = "pyramid"  # or "gi2"
+    keep_accents: bool = False
+    max_future: int | None = DAY
+    retention: int | None = None
+    keep_results: int | None = None
+    slot: int = 3 * DAY
+    lateness: int = 0
+    merge: bool = True
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Files and folders of posts and of ops, or a generated world at a rate (posts a second of wall time)."""
+
+    posts: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    mapping: dict[str, str] = field(default_factory=dict)
+    world: dict[str, Any] | None = None
+    rate: float | None = None
+    count: int | None = None
+    batch_posts: int = 800_000
+    splits: int = 2
