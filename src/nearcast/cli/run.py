@@ -48,6 +48,9 @@ Accents = Annotated[
     bool | None, option("--keep-accents/--fold-accents", "Whether café is not cafe; fixed when the state is made.")
 ]
 BatchPosts = Annotated[int, option("--batch-posts", "At most so many posts a batch.", min=1)]
+Deliver = Annotated[
+    Path | None, option("--deliver", "Write results as JSON Lines files into this folder, exactly once.", "DIR")
+]
 Memory = Annotated[str, option("--memory", "Of the JVM.", "3g")]
 
 
@@ -67,6 +70,7 @@ def run(
     index: Index = None,
     keep_accents: Accents = None,
     batch_posts: BatchPosts = 800_000,
+    deliver: Deliver = None,
     memory: Memory = "3g",
 ) -> None:
     """Match a stream of posts with standing questions, and keep both.
@@ -98,7 +102,7 @@ def run(
     if not inputs.posts and not inputs.ops and inputs.world is None and not directory.exists():
         raise BadInput("nothing to read: give --posts and --queries")
     began = time.monotonic()
-    manifest, progress = go(directory, inputs, settings, "nearcast run", until_drained, memory)
+    manifest, progress = go(directory, inputs, settings, "nearcast run", until_drained, memory, sink=deliver)
     seconds = time.monotonic() - began
     counts = manifest.counts
     rejects = f", {counts['rejects']:,} rejects in all (nearcast status tells why)" if counts.get("rejects") else ""
@@ -118,6 +122,7 @@ def go(
     drain: bool,
     memory: str,
     seconds: float | None = None,
+    sink: Path | None = None,
     **shown: Any,
 ) -> Any:
     """Run the pipeline with its progress in view; (the last manifest, what was seen)."""
@@ -143,6 +148,7 @@ def go(
             on_stage=progress.on_stage,
             stop=stop,
             memory=memory,
+            sink=None if sink is None else str(sink),
         )
 
     return conduct(progress, work, seconds), progress

@@ -45,4 +45,5 @@ def answer_searches(plan: Plan, reports: Sequence[Report]) -> list[SegmentRef]:
     )  # fmt: skip
     name = plan.state.new_name(RESULTS_KIND, plan.batch, 999)
     size = Results(table, pa.schema(BASE_FIELDS).empty_table()).write(plan.state.path(name))
-    return [SegmentRef(RESULTS_KIND, name, n, size, plan.batch)]
+    now = plan.manifest.clock or 0
+    return [SegmentRef(RESULTS_KIND, name, n, size, plan.batch, min_ts=now, max_ts=now)]

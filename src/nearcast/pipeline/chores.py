@@ -60,6 +60,7 @@ class Chores:
         self.clean_archive()
         self.merge_subscriptions()
         if self.worker == 0:
+            self.expire_results()
             self.merge_results()
             self.merge_terms()
             self.merge_plain()
@@ -212,8 +213,19 @@ class Chores:
 
     # -- the rest, by worker 0 -----------------------------------------------------------------------------------------
 
+    def expire_results(self) -> None:
+        """Segments of results that `--keep-results` has passed. Sinks had them: they deliver after every commit."""
+        limit, clock = self.plan.settings.keep_results, self.manifest.clock
+        if limit is None or clock is None:
+            return
+        old = [ref for ref in self.manifest.of(RESULTS) if ref.max_ts < clock - limit]
+        self.report.gone += [ref.name for ref in old]
+        self.report.count(expired_results=sum(ref.rows for ref in old))
+
     def merge_results(self) -> None:
-        old = run_to_merge(sorted(self.manifest.of(RESULTS), key=lambda ref: ref.facts["seq"]))
+        gone = set(self.report.gone)
+        kept = [ref for ref in self.manifest.of(RESULTS) if ref.name not in gone]
+        old = run_to_merge(sorted(kept, key=lambda ref: ref.facts["seq"]))
         if not old:
             return
         whole = Results.concat([Results.open(self.plan.state.path(ref.name)) for ref in old])

@@ -8,11 +8,11 @@ from itertools import islice
 from pathlib import Path
 
 from nearcast.reader.reader import Reader
-from nearcast.reader.results import read_results
+from nearcast.reader.results import first_seq, read_results
 from nearcast.reader.rows import json_row
 from nearcast.state.directory import StateDirectory
 from nearcast.state.files import write_text
-from nearcast.state.manifest import Manifest
+from nearcast.state.manifest import RESULTS, Manifest
 
 
 def cursor(folder: Path) -> int:
@@ -23,7 +23,8 @@ def cursor(folder: Path) -> int:
 def deliver(state: StateDirectory, manifest: Manifest, sink: str, most: int = 100_000) -> int:
     """Write what the outbox has beyond the cursor; returns the number of results."""
     folder = Path(sink)
-    begin = cursor(folder)
+    oldest = min((first_seq(ref) for ref in manifest.of(RESULTS)), default=manifest.next_seq)
+    begin = max(cursor(folder), oldest)  # what has expired before a sink was there, it never gets
     done = 0
     while begin + done < manifest.next_seq:
         first, last = begin + done, min(begin + done + most, manifest.next_seq)
