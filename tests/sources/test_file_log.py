@@ -292,3 +292,25 @@ def test_splits_are_about_as_many_as_asked_and_of_equal_size(tmp_path):
     assert [split.stop - split.start for split in log.splits(0, 1000, 10)] == [100] * 10
     assert [(s.path, s.start, s.stop) for s in log.splits(850, 950, 2)] == [(str(a), 850, 900), (str(b), 0, 50)]
     assert log.rows_estimate(850, 950) == 100
+
+
+def test_no_batch_lies_within_one_long_line(tmp_path: Path) -> None:
+    file = tmp_path / "posts.jsonl"
+    lines = ['{"id": 1}', '{"text": "' + "x" * 100_000 + '"}', '{"id": 2}', '{"id": 3}']
+    file.write_text("\n".join(lines) + "\n")
+    log = FileLog(tmp_path / "state", "posts")
+    log.extend([str(file)])
+    stops = [0]
+    while stops[-1] < log.total:
+        stops.append(log.advance(stops[-1], 1, log.total))
+    edges = {0, *(i + 1 for i, byte in enumerate(file.read_bytes()) if byte == 10)}
+    assert len(stops) <= 5 and set(stops) <= edges
+
+
+def test_a_file_that_is_not_whole_yet_waits_for_the_patient(tmp_path: Path) -> None:
+    file = tmp_path / "half.parquet"
+    file.write_bytes(b"PAR1")
+    log = FileLog(tmp_path / "state", "posts")
+    assert log.extend([str(tmp_path)], patient=True) == 0
+    with pytest.raises(BadInput, match=r"half\.parquet"):
+        log.extend([str(tmp_path)])

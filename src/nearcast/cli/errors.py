@@ -33,6 +33,10 @@ def guarded(arguments: Sequence[str] | None = None) -> int:
         if isinstance(leaving.__context__, BrokenPipeError):
             return unread()
         raise
+    except OSError as error:
+        if error.filename is None or error.strerror is None:
+            return say(internal(error), 1)
+        return say(f"cannot use {error.filename}: {error.strerror.lower()}", 1)
     except Exception as error:
         return say(internal(error), 1)
 

@@ -102,7 +102,9 @@ def encode_bulk(table: pa.Table, tokenizer: Tokenizer, rows: np.ndarray, reasons
     life = np.full(n, NEVER, np.int64)
     if "for_seconds" in table.column_names:
         seconds = _numbers(table, "for_seconds")
-        given = np.isfinite(seconds) & (seconds > 0)
+        given = (seconds > 0) & (seconds < 1e12)
+        for i in np.flatnonzero(~given & ~np.isnan(seconds)):
+            reasons[int(rows[i])] = "for_seconds is not a length of time"
         life[given] = (seconds[given] * 1e6).astype(np.int64)
     columns = [
         pa.array(kinds), *(pa.array(boxes[:, i]) for i in range(4)),

@@ -26,6 +26,7 @@ from nearcast.pipeline.stream import OnCommit, Pipeline, check_checkpoint, read_
 from nearcast.pipeline.warmup import is_warm, warm_up
 from nearcast.sinks.files import deliver
 from nearcast.sources.file_log import FileLog, data_files
+from nearcast.sources.formats import ENDINGS
 from nearcast.state.directory import StateDirectory, WriterLock
 from nearcast.state.manifest import Manifest
 from nearcast.state.sweep import empty_spool, sweep
@@ -49,7 +50,9 @@ def run(
     say = on_stage or (lambda stage: None)
     directory = checked(state, settings)
     inputs = replace(inputs, posts=absolute(inputs.posts), ops=absolute(inputs.ops))
-    list(data_files([*inputs.posts, *inputs.ops]))  # what does not exist is said before anything starts
+    found = list(data_files([*inputs.posts, *inputs.ops]))  # what does not exist is said before anything starts
+    if (inputs.posts or inputs.ops) and not found:
+        say(f"nothing to read yet: no file there ends in {', '.join(ENDINGS)}")
     with WriterLock(directory):
         say("opening the state")
         begin(directory, settings, lambda: sample_of(inputs))

@@ -1,5 +1,6 @@
 """A Spark session that suits the pipeline, on this machine or on a cluster."""
 
+import contextlib
 import logging
 import os
 import sys
@@ -26,8 +27,12 @@ SETTINGS = {
 
 
 def prime(spark: SparkSession) -> None:
-    """Run a job of nothing, so that Python workers are there, their imports done, when the first batch wants them."""
-    spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long").collect()
+    """Run a job of nothing, so that Python workers are there, their imports done, when the first batch wants them.
+
+    It only saves time: where it fails, most likely because the run is being stopped, nothing is amiss.
+    """
+    with contextlib.suppress(Exception):
+        spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long").collect()
 
 
 def local_session(cores: int, memory: str = "3g", log: Path | None = None) -> SparkSession:

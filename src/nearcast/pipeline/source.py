@@ -73,15 +73,15 @@ class NearcastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = self.opened()
         return {"ops": 0, "posts": 0, "ops_log": logs[OPS_LOG].uuid, "posts_log": logs[POSTS_LOG].uuid}
 
-    def totals(self, start: Offset) -> dict[str, int]:
-        """How far each position could go now."""
+    def totals(self, start: Offset, patient: bool = True) -> dict[str, int]:
+        """How far each position could go now; `patient` with files that are not whole yet."""
         logs = self.opened()
         for name in logs:
             if start[f"{name}_log"] != logs[name].uuid:
                 raise BadInput("the checkpoint counts positions in another log of files than this state has")
-        logs[OPS_LOG].extend([*self.inputs.ops, str(self.state.inbox)])
+        logs[OPS_LOG].extend([*self.inputs.ops, str(self.state.inbox)], patient=patient)
         if self.inputs.world is None:
-            logs[POSTS_LOG].extend(list(self.inputs.posts))
+            logs[POSTS_LOG].extend(list(self.inputs.posts), patient=patient)
             return {"ops": logs[OPS_LOG].total, "posts": logs[POSTS_LOG].total}
         return {"ops": logs[OPS_LOG].total, "posts": max(start["posts"], self.due(start["posts"]))}
 
@@ -96,7 +96,7 @@ class NearcastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return min(count, base + int((time.monotonic() - began) * self.inputs.rate))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.target = self.totals(self.initialOffset() | {"posts": 0})
+        self.target = self.totals(self.initialOffset(), patient=False)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         totals = self.target or self.totals(start)

@@ -65,7 +65,7 @@ class FileLog:
         """The position after the last unit."""
         return self._ends[-1] if self._ends else 0
 
-    def extend(self, paths: Sequence[str], growing: bool | None = None) -> int:
+    def extend(self, paths: Sequence[str], growing: bool | None = None, patient: bool = False) -> int:
         """Append what is new in these files and folders; the number of entries it took.
 
         - A folder stands for the data files in it and below, sorted by name, without hidden ones and those beginning
@@ -74,13 +74,20 @@ class FileLog:
         - A JSON Lines file of the log that has only grown adds its new bytes; any other that changed is a new file.
         - A last line without a newline counts if it is a whole object. If it is torn, it waits for its newline while
           the file is `growing`: always, never, or (None) once the file has been seen to grow.
+        - A file that cannot be read is an error, or, if `patient`, is looked at again the next time: somebody may
+          still be writing it.
         """
         if self.read_only:
             raise NearcastError(f"{self.file} was opened to read only")
         fresh = []
         for path in data_files(paths, str(self.file.parent.absolute())):
-            with readable(path):
-                entry = self._entry(path, growing)
+            try:
+                with readable(path):
+                    entry = self._entry(path, growing)
+            except BadInput:
+                if not patient:
+                    raise
+                continue
             if entry is not None:
                 self._add(entry)
                 fresh.append(entry)
@@ -116,7 +123,8 @@ class FileLog:
             rows = entry.rows(last - first)
             if rows > left:
                 units = int(left / entry.rows(1)) if entry.splittable else 0
-                return stop + (units if stop + units > start else 1)
+                units = units if stop + units > start else 1
+                return stop + min(last - first, _to_line_end(entry, first + units) - first)
             left -= rows
             stop += last - first
         return stop
@@ -277,6 +285,16 @@ def _complete_length(path: str, begin: int, size: int) -> int:
     except (ValueError, RecursionError):
         pass
     return size - len(line)
+
+
+def _to_line_end(entry: Entry, position: int) -> int:
+    """A position in a text file moved to the end of its line, so that no batch lies within one long line."""
+    if entry.format not in ("jsonl", "csv") or position == 0:
+        return position
+    with readable(entry.path), open(entry.path, "rb") as stream:
+        stream.seek(entry.start + position - 1)
+        stream.readline()
+        return stream.tell() - entry.start
 
 
 def _sync_directory(directory: Path) -> None:

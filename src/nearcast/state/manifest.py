@@ -93,7 +93,12 @@ def newest(folder: Path) -> Manifest:
             text = path_of(folder, known[-1]).read_text(encoding="utf-8")
         except FileNotFoundError:
             continue
-        found = json.loads(text).get("format")
+        try:
+            found = json.loads(text).get("format")
+        except (ValueError, AttributeError):
+            raise NearcastError(
+                f"{path_of(folder, known[-1])} is damaged: restore it from a copy, or start a new state directory"
+            ) from None
         if found != FORMAT:
             raise BadInput(
                 f"{folder.parent} was written by another version of Nearcast (format {found}, not {FORMAT}): "
