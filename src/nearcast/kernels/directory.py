@@ -8,7 +8,7 @@
                max y: 8 bits each), which rejects most candidates without touching their rows
 
 Posts are matched in Z-order too, so that a batch walks through these arrays once from end to end, instead of missing
-the cache at every probe. (A hash of (cell, term) was tried first: with 1 M subscriptions it took four times as long.)
+the cache at every probe. (A hash of (cell, term) was tried first and was slower.)
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Packets: what goes to one worker, as Arrow columns in a binary.
 
 A packet of more than INLINE bytes is left as a file in the state's spool, and only its name goes through Spark's
-shuffle: measured on 2 cores, the way of the bytes through two sockets and the JVM took four times what all our own
-work on them did. Workers map segments that others wrote, so the state is on storage they share; the spool asks for no
+shuffle: `bench pipeline` at 400,000 posts a batch went from 131,000 to 197,000-223,000 posts/s with it.
+Workers map segments that others wrote, so the state is on storage they share; the spool asks for no
 more. It is emptied after each commit, and what a crash leaves in it at the next start.
 """
 
