@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.kernels.mix import id_keys
-from nearcast.model.ops import NEVER
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,3 @@ def take_lists(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tup
     np.cumsum(sizes, out=out[1:])
     index = np.arange(out[-1]) + np.repeat(begin - out[:-1], sizes)
     return values[index], out.astype(offsets.dtype)
-
-
-def never(count: int) -> np.ndarray:
-    return np.full(count, NEVER, np.int64)

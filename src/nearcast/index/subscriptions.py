@@ -14,6 +14,9 @@ from nearcast.index.rows import Rows
 from nearcast.index.segment import Ends, Matches, PostColumns, Segment
 from nearcast.kernels.lookup import latest_rows, rows_of_versions
 from nearcast.model.ops import BEGINNING, NEVER
+from nearcast.state.bundle import open_bundle
+from nearcast.state.directory import StateDirectory
+from nearcast.state.manifest import ENDS, Manifest
 
 OVERLAY_ROWS = 400_000  # segments are overlaid, smallest first, up to so many rows in all
 
@@ -47,6 +50,15 @@ class EndLog:
         ends = np.full(len(distinct), NEVER, np.int64)
         np.minimum.at(ends, inverse, self.end[which])
         return Ends.of(len(segment), distinct, ends)
+
+
+def read_ends(state: StateDirectory, manifest: Manifest) -> EndLog:
+    """All ends of a manifest that are not folded into their segments yet."""
+    logs = []
+    for ref in manifest.of(ENDS):
+        arrays = open_bundle(state.path(ref.name))
+        logs.append(EndLog(*(np.asarray(arrays[name]) for name in ("key", "seq", "end"))))
+    return EndLog.concat(logs)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from nearcast.index.posts import PostSegment, are_deleted, chunk, write_posts
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Segment
-from nearcast.index.subscriptions import EndLog
+from nearcast.index.subscriptions import read_ends
 from nearcast.kernels.register import file_codes
 from nearcast.model.ops import BEGINNING, NEVER
 from nearcast.pipeline.plan import Plan, open_segments
@@ -177,7 +177,7 @@ class Chores:
         """Segments as one, ends folded in, words filed by what is frequent now; what has ended apart."""
         segments = open_segments(self.plan, [ref.name for ref in old])
         first = NEVER if self.manifest.first_post is None else self.manifest.first_post
-        log = self.ends()
+        log = read_ends(self.plan.state, self.manifest)
         parts = []
         for segment in segments.values():
             stop = log.of(segment).applied(segment.rows, np.arange(len(segment)), first)
@@ -203,13 +203,6 @@ class Chores:
         arrays = {**segment.arrays(), "summary": self.plan.router.summary(segment.rows)}
         size = write_table(self.plan.state.path(name), bundle_table(arrays))
         return self.ref(SUBSCRIPTIONS, name, len(rows), size, old, ended=ended, folded=self.plan.batch - 1)
-
-    def ends(self) -> EndLog:
-        logs = []
-        for ref in self.manifest.of(ENDS):
-            arrays = open_bundle(self.plan.state.path(ref.name))
-            logs.append(EndLog(*(np.asarray(arrays[name]) for name in ("key", "seq", "end"))))
-        return EndLog.concat(logs)
 
     # -- the rest, by worker 0 -----------------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -111,10 +110,8 @@ def follow(
         deliver(state, state.newest(), sink)
     query = pipeline.start(packets, drain)
     try:
-        while query.isActive and not stop.is_set():
-            query.awaitTermination(0.2)  # type: ignore[arg-type]
-    except PySparkException as error:
-        raise explained(error, pipeline) from None
+        while query.isActive and not stop.wait(0.2):
+            pass
     finally:
         halt(query)
     failure = query.exception()

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -138,7 +137,3 @@ def sample_of(inputs: Inputs) -> Any:
             break
     parts = [part for part in parts if len(part)]
     return pa.concat_tables(parts, promote_options="default").combine_chunks() if parts else None
-
-
-def as_path(path: str | Path) -> str:
-    return str(Path(path).absolute())

@@ -11,7 +11,7 @@ from nearcast.index.attributes import satisfied
 from nearcast.index.posts import PostSegment, Vocabulary, chunk, post_fingerprints, write_posts
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Matches, PostColumns, Segment
-from nearcast.index.subscriptions import EndLog, SubscriptionSet, ids_of
+from nearcast.index.subscriptions import EndLog, SubscriptionSet, ids_of, read_ends
 from nearcast.kernels.lookup import sorted_members
 from nearcast.kernels.mix import id_keys
 from nearcast.model.ops import BEGINNING, NEVER
@@ -79,20 +79,13 @@ class Task:
 
     # -- ops -----------------------------------------------------------------------------------------------------------
 
-    def ends(self) -> EndLog:
-        logs = []
-        for ref in self.manifest.of(ENDS):
-            arrays = open_bundle(self.plan.state.path(ref.name))
-            logs.append(EndLog(*(np.asarray(arrays[name]) for name in ("key", "seq", "end"))))
-        return EndLog.concat(logs)
-
     def standing(
         self, all_workers: bool = False, more: Resolved | None = None, own: Segment | None = None
     ) -> SubscriptionSet:
         """The subscriptions of this worker (or of all), and those that this batch adds."""
         names = [ref.name for ref in self.manifest.of(SUBSCRIPTIONS) if all_workers or self.mine(ref)]
         segments = open_segments(self.plan, names)
-        ends = self.ends()
+        ends = read_ends(self.plan.state, self.manifest)
         if more is not None:
             ends = EndLog.concat([ends, more.ends])
         if own is not None:
