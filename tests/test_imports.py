@@ -12,7 +12,7 @@ import pytest
 import nearcast
 
 PACKAGE = Path(nearcast.__file__).parent
-KERNEL_LIBRARIES = {"numpy", "numba", "math", "__future__", "typing"}
+KERNEL_LIBRARIES = {"numpy", "numba", "llvmlite", "math", "__future__", "typing"}  # llvmlite is how Numba is extended
 
 
 def python(code: str, **environment: str) -> str:

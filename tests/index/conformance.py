@@ -78,7 +78,15 @@ class SubscriptionIndexSuite:
 
     def overlaid(self, parts: list[Rows], log: EndLog, first_post: int, posts: PostColumns) -> Pairs:
         segments = {uuid4().hex: Segment.build(rows, self.filing) for rows in parts}
-        found = SubscriptionSet(segments, log, first_post).match(posts)
+        found = SubscriptionSet(segments, log, first_post, self.filing).match(posts)
+        return pairs((rows, matches.posts, matches.rows) for rows, matches in found)
+
+    def overlaid_by_and_by(self, parts: list[Rows], log: EndLog, first_post: int, posts: PostColumns) -> Pairs:
+        """As the pipeline meets them: each batch adds a segment to the overlay of the last."""
+        segments = {uuid4().hex: Segment.build(rows, self.filing) for rows in parts}
+        for some in range(2, len(segments)):
+            SubscriptionSet(dict(list(segments.items())[:some]), log, first_post, self.filing)
+        found = SubscriptionSet(segments, log, first_post, self.filing).match(posts)
         return pairs((rows, matches.posts, matches.rows) for rows, matches in found)
 
     def merged(self, parts: list[Rows], log: EndLog, first_post: int, posts: PostColumns) -> Pairs:
@@ -94,7 +102,7 @@ class SubscriptionIndexSuite:
         return self.one_by_one([Rows.concat(ended)], EndLog.empty(), first_post, posts)
 
     def ways(self) -> list[Callable[[list[Rows], EndLog, int, PostColumns], Pairs]]:
-        return [self.one_by_one, self.overlaid, self.merged, self.folded]
+        return [self.one_by_one, self.overlaid, self.overlaid_by_and_by, self.merged, self.folded]
 
     def check(self, subscriptions: list[Subscription], posts: list[Post]) -> Pairs:
         """That all subscriptions in one segment give the right pairs, which are returned."""
@@ -172,8 +180,8 @@ class SubscriptionIndexSuite:
         matches = again.match(columns_of(posts))
         assert pairs([(again.rows, matches.posts, matches.rows)]) == right
         assert again.rows.id_text.to_pylist() == segment.rows.id_text.to_pylist()
-        together = Segment.overlay([again, again])
-        assert len(together) == 160
+        together = SubscriptionSet({"one": again, "two": again}, EndLog.empty(), filing=self.filing)
+        assert [len(part) for part, _ in together.parts] == [160]
 
     # -- edges ---------------------------------------------------------------------------------------------------------
 

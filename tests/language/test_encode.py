@@ -9,7 +9,7 @@ from nearcast.language import decode_code, encode_query, parse
 from nearcast.model.errors import QueryError
 from nearcast.model.expressions import Literal, Phrase
 from nearcast.model.ops import BEGINNING, NEVER, QUERY_FIELDS
-from nearcast.model.queries import RangeQuery, TimeBound
+from nearcast.model.queries import NearestQuery, RangeQuery, TermsQuery, TimeBound
 from nearcast.model.regions import CIRCLE, EVERYWHERE, POLYGON, RECT
 from nearcast.text.tokenizer import Tokenizer
 
@@ -114,6 +114,27 @@ def test_times_are_half_open(where, since, until):
 def test_a_relative_time_needs_the_clock():
     with pytest.raises(ValueError, match="clock"):
         encode_query(RangeQuery(after=TimeBound(ago=1)))
+
+
+def test_every_kind_is_encoded_by_what_it_asks_of_a_post():
+    where = (
+        "WHERE loc INSIDE CIRCLE(1, 2, 3 km) AND text CONTAINS 'flood' AND a = 1 AND time AFTER '1 day ago' FOR 1 day"
+    )
+    ranged = encode_query(parse(f"SELECT id FROM stream {where}", TOKENIZER).query, 10 * DAY)
+    by_distance = f"{where} ORDER BY DISTANCE(loc, POINT(1, 2)) LIMIT 3"
+    assert encode_query(parse(f"SELECT id FROM stream {by_distance}", TOKENIZER).query, 10 * DAY) == ranged
+    terms = parse(f"SELECT TopK(text) FROM stream {where} SYNC 1 minute", TOKENIZER).query
+    assert encode_query(terms, 10 * DAY) == ranged | {"columns": None}
+
+
+def test_a_window_that_slides_does_not_bound_the_posts_of_a_subscription():
+    window = parse("SELECT TopK(text) FROM stream WHERE time AFTER '1 day ago' SYNC 1 minute", TOKENIZER).query
+    assert encode_query(window) == encoded()
+    assert encode_query(window, 10 * DAY)["since"] == 9 * DAY + 1
+    with pytest.raises(ValueError, match="clock"):
+        encode_query(NearestQuery(lon=0, lat=0, k=1, after=TimeBound(ago=1)))
+    with pytest.raises(ValueError, match="clock"):
+        encode_query(TermsQuery(until=TimeBound(ago=1)))
 
 
 def test_predicates_columns_and_life():

@@ -9,12 +9,13 @@ import pytest
 
 from nearcast.language import check_search, check_subscription, parse, parse_contains
 from nearcast.model.errors import QueryError
-from nearcast.model.queries import RangeQuery, Statement, TimeBound
+from nearcast.model.queries import NearestQuery, RangeQuery, Statement, TermsQuery, TimeBound
 from nearcast.model.regions import Rect
 from nearcast.text.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer()
 W = "SELECT * FROM stream WHERE "
+N = "SELECT * FROM stream"
 REGIONS = {"downtown": Rect(1.0, 2.0, 3.0, 4.0)}
 
 SYNTAX = [
@@ -26,7 +27,7 @@ SYNTAX = [
     (
         "SELECT * FROM stream «WHER» a = 1",
         "WHER does not",
-        "WHERE, ORDER BY, LIMIT, FOR or the end; did you mean WHERE?",
+        "WHERE, ORDER BY, LIMIT, FOR, SYNC or the end; did you mean WHERE?",
     ),
     ("SELECT * FROM stream WHERE text «CONTIANS» 'flood'", "CONTIANS", "CONTAINS or OVERLAPS; did you mean CONTAINS?"),
     (W + "loc «INSDE» RECT(1, 2, 3, 4)", "INSDE does not belong here", "expected INSIDE; did you mean INSIDE?"),
@@ -41,6 +42,8 @@ SYNTAX = [
     (W + "a «~» 'x'", "~ does not belong here", "=, <>"),
     (W + "a IN («)»", ") does not", "a number, a string in quotes"),
     (W + "time «BEFORE» '2026-01-01'", "BEFORE", "expected AFTER or BETWEEN"),
+    ("SELECT TopK(text) FROM stream «SYNK» 1 minute", "SYNK does not", "did you mean SYNC?"),
+    ("SELECT TopK(text) FROM stream SYNC 1«»", "ends too early", "a unit such as hours or km"),
     ("SELECT * FROM stream FOR 72«»", "ends too early", "a unit such as hours or km"),
     ("SELECT * FROM stream; «SELECT» 1", "SELECT does not", "the end"),
 ]
@@ -88,17 +91,62 @@ MEANING = [
     ("SELECT * FROM stream ORDER BY «price» DESC", "newest first", "time DESC"),
     ("SELECT * FROM stream ORDER BY time DESC, «id»", "newest first", "time DESC"),
     (W + "a = '«\ud800»'", "half a character", ""),
+    ("SELECT * FROM stream ORDER BY «DISTENCE»(loc, POINT(1, 2)) LIMIT 1", "no function", "did you mean DISTANCE?"),
+    (f"{N} «ORDER» BY DISTANCE(loc, POINT(1, 2))", "needs a LIMIT that says how many", "LIMIT 10 at the end"),
+    (f"{N} ORDER BY DISTANCE(loc, POINT(1, 2)) «DESC» LIMIT 1", "nearest come first", "ASC, or nothing"),
+    (f"{N} ORDER BY DISTANCE(loc, POINT(1, 2)), «id» LIMIT 1", "ties by id", "and nothing more"),
+    (f"{N} ORDER BY time DESC, «DISTANCE»(loc, POINT(1, 2)) LIMIT 1", "newest first", "and nothing more"),
+    (f"{N} ORDER BY DISTANCE(loc, POINT(1, 2)) LIMIT «0»", "whole number", "from 1 up"),
+    (f"{N} ORDER BY DISTANCE(loc, POINT(1, 2)) LIMIT «2.5»", "whole number", "from 1 up"),
+    (f"{N} ORDER BY DISTANCE(loc, POINT(1, 2)) LIMIT «1e3»", "whole number", "from 1 up"),
+    (f"{N} ORDER BY «DISTANCE»(loc) LIMIT 1", "DISTANCE has 1 of its values", "DISTANCE(loc, POINT(lon, lat))"),
+    (f"{N} ORDER BY «DISTANCE»() LIMIT 1", "DISTANCE has 0 of its values", "DISTANCE(loc, POINT(lon, lat))"),
+    (f"{N} ORDER BY DISTANCE(«lok», POINT(1, 2)) LIMIT 1", "a post's place", "did you mean loc?"),
+    (f"{N} ORDER BY DISTANCE(«POINT»(1, 2), loc) LIMIT 1", "a post's place", "DISTANCE(loc, POINT(lon, lat))"),
+    (f"{N} ORDER BY DISTANCE(loc, «PONT»(1, 2)) LIMIT 1", "no point", "POINT(lon, lat); did you mean POINT?"),
+    (f"{N} ORDER BY DISTANCE(loc, «here») LIMIT 1", "no point", "POINT(lon, lat)"),
+    (f"{N} ORDER BY DISTANCE(loc, «5 km») LIMIT 1", "no point", "POINT(lon, lat)"),
+    (f"{N} ORDER BY DISTANCE(loc, «POINT»(1)) LIMIT 1", "POINT has 1 of its values", "POINT(lon, lat)"),
+    (f"{N} ORDER BY DISTANCE(loc, POINT(«-180.1», 2)) LIMIT 1", "no such longitude", "from -180 to 180"),
+    (f"{N} ORDER BY DISTANCE(loc, POINT(48.8, «122»)) LIMIT 1", "no such latitude", "longitude comes first"),
+    (f"{N} ORDER BY DISTANCE(loc, POINT(«'1'», 2)) LIMIT 1", "plain number", "a number"),
+    ("SELECT «TopX»(text) FROM stream", "no function TopX", "did you mean TopK?"),
+    ("SELECT «TopK»() FROM stream", "TopK has 0 values", "TopK(text, 10), or TopK(text)"),
+    ("SELECT «TopK»(text, 1, 2) FROM stream", "TopK has 3 values", "TopK(text, 10), or TopK(text)"),
+    ("SELECT TopK(«10», text) FROM stream", "counts the words of text", "expected text"),
+    ("SELECT TopK(«topic», 10) FROM stream", "counts the words of text", "expected text"),
+    ("SELECT TopK(«texts», 10) FROM stream", "counts the words of text", "did you mean text?"),
+    ("SELECT TopK(«*») FROM stream", "counts the words of text", "expected text"),
+    ("SELECT TopK(text, «0») FROM stream", "whole number of terms", "from 1 up"),
+    ("SELECT TopK(text, «-1») FROM stream", "whole number of terms", "from 1 up"),
+    ("SELECT TopK(text, «1.5») FROM stream", "whole number of terms", "from 1 up"),
+    ("SELECT TopK(text, «'10'») FROM stream", "whole number of terms", "from 1 up"),
+    ("SELECT TopK(text, «10 km») FROM stream", "whole number of terms", "from 1 up"),
+    ("SELECT TopK(text) AS «words» FROM stream", "two columns, term and count", "FROM"),
+    ("SELECT TopK(text) FROM stream «LIMIT» 5", "said in the TopK itself", "TopK(text, 10)"),
+    ("SELECT TopK(text) FROM stream «ORDER» BY count DESC", "most frequent first", "no ORDER BY"),
+    ("SELECT TopK(text) FROM stream «ORDER» BY DISTANCE(loc, POINT(1, 2))", "most frequent first", "no ORDER BY"),
+    ("SELECT TopK(text) FROM stream SYNC 1 min «SYNC» 1 min", "SYNC is given twice", "one SYNC"),
+    ("SELECT TopK(text) FROM stream SYNC «0» minutes", "no time at all", "greater than 0"),
+    ("SELECT TopK(text) FROM stream SYNC «-1» minutes", "no such length", "from 0"),
+    ("SELECT TopK(text) FROM stream SYNC 1 «minuet»", "no unit of time", "did you mean minute?"),
 ]
 KINDS = [
-    ("SELECT * FROM stream ORDER BY «DISTANCE»(loc, POINT(2.35, 48.86)) LIMIT 10", "nearest (ORDER BY DISTANCE)"),
     (
         "SELECT * FROM stream ORDER BY «RELEVANCE»(POINT(151.2, -33.87), 'ramen', 0.6, 5 km) DESC WINDOW 4 HOURS",
         "most relevant (ORDER BY RELEVANCE)",
     ),
+    ("SELECT TopK(text), «topic» FROM stream", "TopK beside a column"),
+    ("SELECT «topic», TopK(text) FROM stream", "TopK beside a column"),
+    ("SELECT TopK(text), «TopK»(text, 5) FROM stream", "TopK beside another"),
+    ("SELECT TopK(text), «Count»(id) FROM stream", "aggregate (Count)"),
+    ("SELECT TopK(text) FROM stream «GROUP» BY topic", "(GROUP BY)"),
+    ("SELECT TopK(text) FROM stream «WINDOW» 4 HOURS", "(WINDOW)"),
     (
-        "SELECT «TopK»(text, 10) FROM stream WHERE loc INSIDE RECT(1, 2, 3, 4) AND time AFTER '1 hour ago' SYNC 1 min",
-        "frequent terms (TopK)",
+        "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT(1, 2)) LIMIT 1 «SYNC» 1 minute",
+        "(SYNC) of anything but TopK(text, k)",
     ),
+    ("SELECT * FROM stream ORDER BY «Count»(id) DESC", "aggregate (Count)"),
     (
         "SELECT «Count»(id), Avg(length) AS mean, topic FROM stream GROUP BY topic, minute HAVING Count(*) > 5"
         " ORDER BY Count(id) DESC SYNC 1 minute",
@@ -106,7 +154,7 @@ KINDS = [
     ),
     ("SELECT topic FROM stream «GROUP» BY topic", "(GROUP BY)"),
     ("SELECT * FROM stream «HAVING» Count(id) > 5", "(HAVING)"),
-    ("SELECT * FROM stream «SYNC» 1 minute", "(SYNC)"),
+    ("SELECT * FROM stream «SYNC» 1 minute", "(SYNC) of anything but TopK(text, k)"),
     ("SELECT * FROM stream «WINDOW» 1000000 POSTS", "(WINDOW)"),
 ]
 WORDS = [
@@ -236,6 +284,10 @@ def test_fifty_brackets_deep_is_fine():
     assert parse(f"{W}text CONTAINS '{text}'", TOKENIZER).query.text is not None
 
 
+NEAREST = "ORDER BY DISTANCE(loc, POINT(1, 2)) LIMIT 3"
+HOURLY = "FROM stream WHERE time AFTER '1 hour ago'"
+
+
 def checked(check, sql):
     statement = parse(sql, TOKENIZER)
     check(statement)
@@ -249,6 +301,16 @@ def checked(check, sql):
         (check_subscription, W + "time AFTER «'72 hours ago'»", "looks ahead, so nothing in it can be so long ago"),
         (check_subscription, W + "time BETWEEN '2026-01-01' AND «'1 hour ago'»", "end it with FOR"),
         (check_search, W + "a = 1 «FOR» 72 HOURS", "FOR is for subscriptions"),
+        (check_subscription, W + f"time AFTER «'1 hour ago'» {NEAREST}", "looks ahead"),
+        (check_search, f"SELECT * FROM stream {NEAREST} «FOR» 72 HOURS", "FOR is for subscriptions"),
+        (check_subscription, "SELECT «TopK»(text) FROM stream SYNC 1 minute", "window, and this one has none"),
+        (check_subscription, f"SELECT «TopK»(text) {HOURLY}", "reports on a beat, and this one has none"),
+        (check_subscription, "SELECT TopK(text) FROM stream WHERE time AFTER «'2026-01-01'» SYNC 1 min", "fixed time"),
+        (check_subscription, "SELECT TopK(text) FROM stream WHERE time AFTER «1000» SYNC 1 min", "fixed time"),
+        (check_subscription, "SELECT TopK(text) FROM stream WHERE time AFTER «'0 min ago'» SYNC 1 min", "no length"),
+        (check_subscription, f"SELECT TopK(text) {HOURLY} AND «time BETWEEN» 1 AND 2 SYNC 1 min", "FOR ends the"),
+        (check_subscription, f"SELECT TopK(text) {HOURLY} AND «time BETWEEN» '1 day ago' AND 2 SYNC 1 min", "slides"),
+        (check_search, f"SELECT TopK(text) {HOURLY} SYNC 1 minute «FOR» 72 HOURS", "FOR is for subscriptions"),
     ],
 )
 def test_what_makes_no_sense_is_an_error_that_says_why(check, marked, says):
@@ -264,8 +326,31 @@ def test_the_same_text_serves_both_where_both_make_sense():
     assert checked(check_subscription, sql) == checked(check_search, sql)
     assert checked(check_subscription, sql + " FOR 2 days").query.life is not None
     assert checked(check_search, sql + " LIMIT 5").query.limit == 5
+    assert checked(check_search, f"{sql} {NEAREST}") == checked(check_subscription, f"{sql} {NEAREST}")
+    assert checked(check_subscription, f"{sql} {NEAREST} FOR 2 days").query.life is not None
+    sql = f"SELECT TopK(text, 3) {HOURLY} AND text CONTAINS 'flood' SYNC 90 seconds"
+    assert checked(check_search, sql) == checked(check_subscription, sql)
+    assert checked(check_subscription, sql + " FOR 2 days").query.beat == 90_000_000
+
+
+@pytest.mark.parametrize("where", ["", "WHERE time AFTER '2026-01-01'", "WHERE time BETWEEN 1 AND '1 hour ago'"])
+def test_a_search_for_frequent_terms_may_ask_about_any_time(where):
+    assert checked(check_search, f"SELECT TopK(text) FROM stream {where}").query.beat is None
 
 
 def test_a_statement_without_text_is_checked_too():
     with pytest.raises(QueryError, match="looks ahead"):
         check_subscription(Statement(RangeQuery(after=TimeBound(ago=1)), False, ""))
+    with pytest.raises(QueryError, match="looks ahead"):
+        check_subscription(Statement(NearestQuery(lon=0, lat=0, k=1, until=TimeBound(ago=1)), False, ""))
+    hour = TimeBound(ago=1)
+    for query, says in (
+        (TermsQuery(beat=1), "window, and this one has none"),
+        (TermsQuery(after=hour), "beat, and this one has none"),
+        (TermsQuery(after=TimeBound(at=1), beat=1), "fixed time"),
+        (TermsQuery(after=TimeBound(ago=0), beat=1), "no length"),
+        (TermsQuery(after=hour, until=TimeBound(at=1), beat=1), "slides"),
+    ):
+        with pytest.raises(QueryError, match=says):
+            check_subscription(Statement(query, False, ""))
+    check_subscription(Statement(TermsQuery(after=hour, beat=1), False, ""))

@@ -4,7 +4,7 @@ import pytest
 
 from nearcast.language import parse, parse_contains, parse_region
 from nearcast.model.expressions import And, Not, Or, Phrase
-from nearcast.model.queries import Predicate, RangeQuery, TimeBound
+from nearcast.model.queries import NearestQuery, Predicate, RangeQuery, TermsQuery, TimeBound
 from nearcast.model.regions import Circle, Polygon, Rect
 from nearcast.text.tokenizer import Tokenizer
 
@@ -43,15 +43,15 @@ def query(sql, regions=None):
         (
             " WHERE loc INSIDE RECT(-74.3, 40.5, -73.7, 40.9)"
             " AND text CONTAINS 'flood AND (subway OR tunnel) AND NOT drill'",
-            RangeQuery(Rect(-74.3, 40.5, -73.7, 40.9), And((FLOOD, Or((SUBWAY, TUNNEL)), Not(DRILL)))),
+            RangeQuery(region=Rect(-74.3, 40.5, -73.7, 40.9), text=And((FLOOD, Or((SUBWAY, TUNNEL)), Not(DRILL)))),
         ),
         (
             " WHERE loc INSIDE CIRCLE(-0.12, 51.5, 2.5 km) AND text OVERLAPS 'coffee cafe espresso'\n"
             "   AND time AFTER '72 hours ago' AND price < 5",
             RangeQuery(
-                Circle(-0.12, 51.5, 2.5),
-                Or((word("coffee"), word("cafe"), word("espresso"))),
-                (Predicate("price", "<", (5,)),),
+                region=Circle(-0.12, 51.5, 2.5),
+                text=Or((word("coffee"), word("cafe"), word("espresso"))),
+                predicates=(Predicate("price", "<", (5,)),),
                 after=TimeBound(ago=72 * HOUR),
             ),
         ),
@@ -60,6 +60,70 @@ def query(sql, regions=None):
 )
 def test_a_query_means_what_it_says(rest, meaning):
     assert query("SELECT * FROM stream" + rest) == meaning
+
+
+@pytest.mark.parametrize(
+    ("sql", "meaning"),
+    [
+        (
+            "SELECT * FROM stream WHERE text CONTAINS 'flood' ORDER BY DISTANCE(loc, POINT(2.35, 48.86)) LIMIT 10",
+            NearestQuery(lon=2.35, lat=48.86, k=10, text=FLOOD),
+        ),
+        (
+            "select ID, price from STREAM order by distance(LOC, point(-180, +9e1)) asc limit +007",
+            NearestQuery(lon=-180.0, lat=90.0, k=7, columns=("id", "price")),
+        ),
+        (
+            "SELECT * FROM stream LIMIT 3 ORDER BY DISTANCE(loc, POINT(0, 0)) FOR 1 hour",
+            NearestQuery(lon=0.0, lat=0.0, k=3, life=HOUR),
+        ),
+        (
+            "SELECT * FROM stream WHERE loc INSIDE RECT(1, 2, 3, 4) AND price < 5 AND time AFTER '1 hour ago'"
+            " AND time BETWEEN '2026-05-01' AND '2 hours ago' ORDER BY DISTANCE(loc, POINT(1, 2)) LIMIT 1",
+            NearestQuery(
+                lon=1.0,
+                lat=2.0,
+                k=1,
+                region=Rect(1.0, 2.0, 3.0, 4.0),
+                predicates=(Predicate("price", "<", (5,)),),
+                after=TimeBound(ago=HOUR),
+                since=TimeBound(at=MAY_1),
+                until=TimeBound(ago=2 * HOUR),
+            ),
+        ),
+    ],
+)
+def test_the_nearest_are_ordered_by_distance_and_counted_by_limit(sql, meaning):
+    assert query(sql) == meaning
+
+
+@pytest.mark.parametrize(
+    ("sql", "meaning"),
+    [
+        ("SELECT TopK(text) FROM stream", TermsQuery(k=10)),
+        ("select topk(TEXT, 1000) from stream", TermsQuery(k=1000)),
+        ("SELECT TopK(`text`, +3) FROM stream FOR 1 hour", TermsQuery(k=3, life=HOUR)),
+        (
+            "SELECT TopK(text, 10) FROM stream WHERE loc INSIDE RECT(1, 2, 3, 4) AND time AFTER '1 hour ago'"
+            " SYNC 1 minute",
+            TermsQuery(k=10, region=Rect(1.0, 2.0, 3.0, 4.0), after=TimeBound(ago=HOUR), beat=HOUR // 60),
+        ),
+        (
+            "SELECT TopK(text, 2) FROM stream WHERE text CONTAINS 'flood' AND open = TRUE"
+            " AND time BETWEEN '2026-05-01' AND '2026-05-01' SYNC 0.5 secs",
+            TermsQuery(
+                k=2,
+                text=FLOOD,
+                predicates=(Predicate("open", "=", (True,)),),
+                since=TimeBound(at=MAY_1),
+                until=TimeBound(at=MAY_1),
+                beat=500_000,
+            ),
+        ),
+    ],
+)
+def test_frequent_terms_are_a_topk_of_the_text(sql, meaning):
+    assert query(sql) == meaning
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from nearcast.bench.figures import Progress, figure
 from nearcast.bench.queries import rows_of, term_counts
 from nearcast.index.gi2 import gi2
 from nearcast.index.pyramid import PYRAMID
-from nearcast.index.segment import PostColumns, Segment
+from nearcast.index.segment import Line, PostColumns, Segment
 from nearcast.index.subscriptions import EndLog, SubscriptionSet
-from nearcast.kernels.register import z_codes
 from nearcast.sources.world.query_sets import kernel_posts, kernel_queries
 from nearcast.sources.world.query_sets.kernel import EXTENT
 from nearcast.text.tokenizer import Tokenizer
@@ -48,8 +47,8 @@ def measure_kernel(progress: Progress, size: int, posts: int, repeats: int, seed
     overlay = time.perf_counter() - began
 
     variants = {
-        "pyramid": lambda: [whole.match(batch, wanted=batch.z_order())],
-        "gi2": lambda: [grid.match(batch, wanted=in_order_of(grid, batch))],
+        "pyramid": lambda: [whole.match(Line.of(batch))],
+        "gi2": lambda: [grid.match(Line.of(batch, extent=grid.extent))],
         "unmerged": lambda: [found for _, found in SubscriptionSet(segments, ends).match(batch)],
     }
     micros: dict[str, list[float]] = {name: [] for name in variants}
@@ -90,11 +89,6 @@ def unmerged(
     rng = np.random.default_rng((seed, 0xE4D))
     ended = np.sort(rng.choice(len(whole), max(1, round(size * ENDED_SHARE)), replace=False))
     return segments, EndLog(whole.rows.keys()[ended], whole.rows.seq[ended], np.zeros(len(ended), np.int64))
-
-
-def in_order_of(segment: Segment, posts: PostColumns) -> np.ndarray:
-    """The posts along the Z-order curve of the segment's own extent, which for GI2 is that of the data."""
-    return np.argsort(z_codes(posts.lon, posts.lat, segment.extent))
 
 
 def post_columns(posts: pa.Table) -> PostColumns:

@@ -73,17 +73,14 @@ class BruteForce:
             for row in range(len(rows))
         ]
 
-    def match(
-        self, posts: PostColumns, ends: Ends | None = None, first_post: int = NEVER, wanted: np.ndarray | None = None
-    ) -> Matches:
+    def match(self, posts: PostColumns, ends: Ends | None = None, first_post: int = NEVER) -> Matches:
         ended = dict(zip(ends.rows.tolist(), ends.ends.tolist(), strict=True)) if ends else {}
-        tried = range(len(posts)) if wanted is None else wanted.tolist()
         pairs = []
-        for post in tried:
+        for post in range(len(posts)):
             terms = posts.terms[posts.offsets[post] : posts.offsets[post + 1]].tolist()
             lon, lat, ts = float(posts.lon[post]), float(posts.lat[post]), int(posts.ts[post])
             for row, wish in enumerate(self.wishes):
                 if wish.takes(lon, lat, ts, terms, first_post, ended.get(row, NEVER)):
                     pairs.append((post, row))
         found = np.array(pairs, np.int64).reshape(-1, 2)
-        return Matches(found[:, 0], found[:, 1], len(tried) * len(self.rows))
+        return Matches(found[:, 0], found[:, 1], len(posts) * len(self.rows))

@@ -6,8 +6,6 @@ The papers' indexes differ in where they file a subscription, never in what they
 
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
 from nearcast.index.brute import BruteForce
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Ends, Matches, PostColumns, Segment
@@ -21,10 +19,8 @@ class SubscriptionIndex(Protocol):
     def rows(self) -> Rows:
         """The subscriptions, in the order that `Matches.rows` and `Ends.rows` count in: not always the order given."""
 
-    def match(
-        self, posts: PostColumns, ends: Ends | None = None, first_post: int = NEVER, wanted: np.ndarray | None = None
-    ) -> Matches:
-        """All pairs of a post (of `wanted`, if given) and a row that it satisfies.
+    def match(self, posts: PostColumns, ends: Ends | None = None, first_post: int = NEVER) -> Matches:
+        """All pairs of a post and a row that it satisfies.
 
         `ends` are those that later ops gave to rows; `first_post` is where FOR counts from in a subscription that began
         with the stream. Predicates on attributes are the caller's.

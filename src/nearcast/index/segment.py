@@ -1,6 +1,5 @@
 """A segment of subscriptions: rows, and the directory that finds those a post may satisfy."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,10 +7,12 @@ import pyarrow as pa
 
 from nearcast.index.filing import WORLD, Filing
 from nearcast.index.rows import Rows, freeze, frozen
-from nearcast.kernels.directory import laid_keys, lay_out
-from nearcast.kernels.match import match_posts, row_ends
-from nearcast.kernels.register import cover, key_terms, z_codes
+from nearcast.kernels.directory import lay_out, merge_sorted
+from nearcast.kernels.match import END, SEQ, START, line_up, make_records, match_posts, row_ends
+from nearcast.kernels.register import cover, key_terms, met_twice, z_codes
 from nearcast.model.ops import NEVER
+
+RECORDED = {"boxes": 0, "seq": SEQ, "start": START, "end": END}  # columns of rows that lie in records on disk
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,54 @@ class PostColumns:
     def z_order(self) -> np.ndarray:
         """The posts along the Z-order curve, in which segments are laid out."""
         return np.argsort(z_codes(self.lon, self.lat, np.array(WORLD)))
+
+
+@dataclass(frozen=True)
+class Line:
+    """Posts to be matched, in the order of the Z-order curve over an extent, with their distinct terms."""
+
+    posts: PostColumns
+    order: np.ndarray
+    extent: np.ndarray
+    places: np.ndarray
+    times: np.ndarray
+    grid: np.ndarray
+    words: np.ndarray
+    firsts: np.ndarray
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @classmethod
+    def of(
+        cls, posts: PostColumns, wanted: np.ndarray | None = None, extent: tuple[float, ...] | np.ndarray = WORLD
+    ) -> "Line":
+        """All posts, or those of `wanted`, which are already along the curve."""
+        extent = np.array(extent)
+        if wanted is None:
+            wanted = np.argsort(z_codes(posts.lon, posts.lat, extent))
+        count = len(wanted)
+        places, times = np.empty((count, 2), np.float64), np.empty(count, np.int64)
+        grid, firsts = np.empty((count, 2), np.int64), np.empty(count + 1, np.int64)
+        words = np.empty(count + len(posts.terms), np.uint64)
+        columns = (posts.lon, posts.lat, posts.ts, posts.terms, posts.offsets)
+        line_up(frozen(wanted), *columns, extent, places, times, grid, firsts, words)
+        return cls(posts, wanted, extent, places, times, grid, words, firsts)
+
+    def along(self, extent: np.ndarray) -> "Line":
+        """The same posts along the curve over another extent, which has cells of its own."""
+        if np.array_equal(extent, self.extent):
+            return self
+        lon, lat = self.posts.lon[self.order], self.posts.lat[self.order]
+        return Line.of(self.posts, self.order[np.argsort(z_codes(frozen(lon), frozen(lat), extent))], extent)
+
+    def until(self, latest: int) -> "Line":
+        """Those posts that are before a time."""
+        early = self.posts.ts[self.order] < latest
+        return self if early.all() else Line.of(self.posts, self.order[early], self.extent)
 
 
 @dataclass(frozen=True)
@@ -78,18 +127,47 @@ class Ends:
 
 
 @dataclass(frozen=True)
+class Directory:
+    """Sorted pairs (cell and term, row and box inside the cell) of rows; `twice` marks rows a post may meet twice."""
+
+    extent: np.ndarray
+    keys: np.ndarray
+    entries: np.ndarray
+    twice: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Rows, filing: Filing) -> "Directory":
+        filed, terms = key_terms(rows.code, rows.code_offsets)
+        extent = filing.extent_array()
+        keys, entries = cover(
+            filed, terms, rows.boxes, extent, filing.coarsest, filing.finest, filing.step, filing.most_cells
+        )
+        order = np.argsort(keys)
+        return cls(extent, keys[order], entries[order], met_twice(filed, terms, rows.boxes))
+
+    def joined(self, other: "Directory") -> "Directory":
+        """With the rows of another after those of this one."""
+        moved = other.entries + np.uint64(len(self.twice))
+        keys, entries = merge_sorted(self.keys, self.entries, other.keys, moved)
+        return Directory(self.extent, keys, entries, np.concatenate([self.twice, other.twice]))
+
+
+@dataclass(frozen=True)
 class Segment:
     """Immutable. Cost of a match: per level one cell, per distinct term one bit, then the entries of the terms that
     pass.
     """
 
     rows: Rows
+    records: np.ndarray  # what matching reads of a row, side by side
+    life: np.ndarray  # as in the rows, or empty if it is NEVER in all of them
     extent: np.ndarray
     levels: np.ndarray
     level_starts: np.ndarray
     cells: np.ndarray
     starts: np.ndarray
     signs: np.ndarray
+    bases: np.ndarray
     tags: np.ndarray
     entries: np.ndarray
     id_keys: np.ndarray  # sorted, with the row of each
@@ -108,89 +186,66 @@ class Segment:
         rows = rows.take(
             np.argsort(z_codes(frozen(rows.boxes[:, 0].copy()), frozen(rows.boxes[:, 1].copy()), np.array(WORLD)))
         )
-        filed_rows, terms = key_terms(rows.code, rows.code_offsets)
-        extent = filing.extent_array()
-        pairs = cover(
-            filed_rows, terms, rows.boxes, extent, filing.coarsest, filing.finest, filing.step, filing.most_cells
-        )
-        return cls._laid_out(rows, extent, *pairs)
+        return cls.laid_out(rows, Directory.of(rows, filing))
 
     @classmethod
-    def overlay(cls, segments: Sequence["Segment"]) -> "Segment":
-        """Several small segments as one in memory: rows joined end to end, directories laid out together."""
-        keys, entries = [], []
-        base = 0
-        for segment in segments:
-            keys.append(laid_keys(segment.cells, segment.starts, segment.tags))
-            entries.append(segment.entries + np.uint64(base))
-            base += len(segment)
-        rows = Rows.join([segment.rows for segment in segments])
-        return cls._laid_out(rows, segments[0].extent, np.concatenate(keys), np.concatenate(entries))
-
-    @classmethod
-    def _laid_out(cls, rows: Rows, extent: np.ndarray, keys: np.ndarray, entries: np.ndarray) -> "Segment":
-        order = np.argsort(keys)
-        cells, starts, signs, tags = lay_out(keys[order])
+    def laid_out(cls, rows: Rows, directory: "Directory") -> "Segment":
+        cells, starts, signs, bases, tags = lay_out(directory.keys)
         levels, level_starts = np.unique(cells >> np.uint64(36), return_index=True)
+        records = make_records(
+            rows.seq, rows.boxes, rows.start, rows.end, rows.life, rows.kinds, rows.code_offsets, directory.twice
+        )
         id_keys = rows.keys()
         by_key = np.argsort(id_keys, kind="stable")
-        mortal = len(rows) > 0 and bool((rows.life == NEVER).all())
-        latest = int(rows.end.max()) if mortal else NEVER
+        settled = bool((rows.life == NEVER).all())
+        latest = int(rows.end.max()) if settled and len(rows) else NEVER
         return cls(
-            rows, extent, levels.astype(np.uint8), level_starts.astype(np.int64), cells, starts, signs, tags,
-            entries[order], id_keys[by_key], by_key.astype(np.uint32), np.array([latest], np.int64),
+            rows, records, rows.life[:0] if settled else rows.life, directory.extent, levels.astype(np.uint8), level_starts.astype(np.int64),
+            cells, starts, signs, bases, tags, directory.entries,
+            id_keys[by_key], by_key.astype(np.uint32), np.array([latest], np.int64),
         )  # fmt: skip
 
-    def match(
-        self, posts: PostColumns, ends: Ends | None = None, first_post: int = NEVER, wanted: np.ndarray | None = None
-    ) -> Matches:
-        """All pairs of a post (of `wanted`, if given, which is in Z-order) and a subscription it satisfies.
+    def match(self, posts: "PostColumns | Line", ends: Ends | None = None, first_post: int = NEVER) -> Matches:
+        """All pairs of a post and a subscription it satisfies.
 
         Predicates on attributes are the caller's: they need columns that only few subscriptions look at.
         """
-        if wanted is None:
-            wanted = posts.z_order()
-        if tuple(self.extent) != WORLD:  # cells of another extent have a Z-order of their own
-            lon, lat = frozen(posts.lon[wanted]), frozen(posts.lat[wanted])
-            wanted = wanted[np.argsort(z_codes(lon, lat, np.array(self.extent)))]
+        line = posts if isinstance(posts, Line) else Line.of(posts)
+        line = line.along(self.extent)
         ends = ends or Ends.none(len(self))
-        capacity = max(1024, len(wanted) * 2)
+        capacity = max(1024, len(line) * 2)
         parts_posts, parts_rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         begin = candidates = 0
         rows = self.rows
         cursors = self.level_starts.copy()
-        wanted = frozen(self._walk(posts, wanted))
-        while begin < len(wanted) and len(self):
+        while begin < len(line) and len(self):
             out_posts, out_rows = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
             found, done, looked = match_posts(
-                wanted, posts.lon, posts.lat, posts.ts, posts.terms, posts.offsets, first_post,
-                self.extent, self.levels, self.cells, self.starts, self.signs, self.tags, self.entries,
-                rows.boxes, rows.kinds, rows.shape, rows.shape_offsets, rows.code, rows.code_offsets,
-                rows.start, rows.end, rows.life, ends.bits, ends.rows, ends.ends,
-                begin, cursors, out_posts, out_rows,
+                line.order, line.places, line.times, line.grid, line.words, line.firsts,
+                line.posts.terms, line.posts.offsets, first_post,
+                self.levels, self.cells, self.starts, self.signs, self.bases, self.tags, self.entries,
+                self.records, self.records.view(np.float64), rows.code, rows.shape, rows.shape_offsets, self.life,
+                ends.bits, ends.rows, ends.ends, begin, cursors, out_posts, out_rows,
             )  # fmt: skip
             if done == begin:
-                capacity *= 4  # one post alone satisfies more subscriptions than there was room for
+                capacity *= 4  # a few posts alone satisfy more subscriptions than there was room for
             parts_posts.append(out_posts[:found])
             parts_rows.append(out_rows[:found])
             begin = done
             candidates += looked
         return Matches(np.concatenate(parts_posts), np.concatenate(parts_rows), candidates)
 
-    def _walk(self, posts: PostColumns, wanted: np.ndarray) -> np.ndarray:
-        """Posts in the order of the segment's cells: those of another extent than the world's lie along another
-        curve.
-        """
-        if tuple(self.extent) == WORLD:
-            return wanted
-        lon, lat = frozen(posts.lon[wanted]), frozen(posts.lat[wanted])
-        return wanted[np.argsort(z_codes(lon, lat, self.extent))]
-
     def arrays(self) -> "dict[str, np.ndarray | pa.StringArray]":
         own = {name: value for name, value in self.__dict__.items() if name != "rows"}
-        return {**self.rows.arrays(), **own}
+        elsewhere = {f"row_{name}" for name in (*RECORDED, "life")}
+        return {name: value for name, value in {**self.rows.arrays(), **own}.items() if name not in elsewhere}
 
     @classmethod
     def from_arrays(cls, arrays: "dict[str, np.ndarray | pa.StringArray]") -> "Segment":
         own = {name: value for name, value in arrays.items() if not name.startswith("row_")}
-        return cls(rows=Rows.from_arrays(arrays), **own)
+        records = own["records"] = np.asarray(own["records"]).reshape(-1, 8)
+        views = {"row_boxes": records.view(np.float64)[:, :4]}
+        views |= {f"row_{name}": records[:, at] for name, at in RECORDED.items() if name != "boxes"}
+        life = np.asarray(own["life"])
+        views["row_life"] = life if len(life) else np.broadcast_to(np.int64(NEVER), len(records))
+        return cls(rows=Rows.from_arrays({**arrays, **views}), **own)

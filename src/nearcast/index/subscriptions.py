@@ -6,12 +6,15 @@ unmerged segments than with one. The overlay is a cache of this process, keyed b
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from nearcast.index.filing import Filing
+from nearcast.index.pyramid import PYRAMID
 from nearcast.index.rows import Rows
-from nearcast.index.segment import Ends, Matches, PostColumns, Segment
+from nearcast.index.segment import Directory, Ends, Line, Matches, PostColumns, Segment
 from nearcast.kernels.lookup import latest_rows, rows_of_versions
 from nearcast.model.ops import BEGINNING, NEVER
 from nearcast.state.bundle import open_bundle
@@ -43,7 +46,7 @@ class EndLog:
 
     def of(self, segment: Segment) -> Ends:
         """The ends that concern rows of a segment."""
-        rows, which = rows_of_versions(segment.id_keys, segment.id_rows, segment.rows.seq, self.key, self.seq)
+        rows, which = rows_of_versions(segment.id_keys, segment.id_rows, segment.records, self.key, self.seq)
         if not len(rows):
             return Ends.none(len(segment))
         distinct, inverse = np.unique(rows, return_inverse=True)
@@ -70,12 +73,48 @@ class Versions:
     end: np.ndarray
 
 
+@dataclass(frozen=True)
+class Overlay:
+    """Several small segments as one in memory: rows end to end, directories merged."""
+
+    names: tuple[str, ...]
+    filing: Filing
+    directory: Directory
+    segment: Segment
+
+    _latest: ClassVar["Overlay | None"] = None  # a cache of the process
+
+    @classmethod
+    def of(cls, segments: Mapping[str, Segment], filing: Filing) -> Segment:
+        """The last one, if these are its segments, or if it can grow by those that are new; else a new one."""
+        last = cls._latest
+        if last is None or last.filing != filing or not segments.keys() >= set(last.names):
+            last = None
+        names = () if last is None else last.names
+        fresh = tuple(sorted(segments.keys() - set(names)))
+        if last is None or fresh:
+            cls._latest = last = cls._grown(last, fresh, segments, filing)
+        return last.segment
+
+    @classmethod
+    def _grown(
+        cls, last: "Overlay | None", fresh: tuple[str, ...], segments: Mapping[str, Segment], filing: Filing
+    ) -> "Overlay":
+        rows = Rows.join([segments[name].rows for name in fresh])
+        directory = Directory.of(rows, filing)
+        if last is not None:
+            rows = Rows.join([last.segment.rows, rows])
+            directory = last.directory.joined(directory)
+        names = fresh if last is None else last.names + fresh
+        return cls(names, filing, directory, Segment.laid_out(rows, directory))
+
+
 class SubscriptionSet:
     """Exact over all its segments, each pair of post and subscription once, if `disjoint` or else after `unique`."""
 
-    _overlays: dict[tuple[str, ...], Segment] = {}  # noqa: RUF012 (a cache of the process)
-
-    def __init__(self, segments: Mapping[str, Segment], ends: EndLog, first_post: int = NEVER) -> None:
+    def __init__(
+        self, segments: Mapping[str, Segment], ends: EndLog, first_post: int = NEVER, filing: Filing = PYRAMID
+    ) -> None:
         self.first_post = first_post
         small: list[str] = []
         total = 0
@@ -85,25 +124,18 @@ class SubscriptionSet:
                 total += len(segments[name])
         chosen = [segment for name, segment in segments.items() if name not in small or len(small) < 2]
         if len(small) >= 2:
-            chosen.append(self._overlay(tuple(sorted(small)), segments))
+            chosen.append(Overlay.of({name: segments[name] for name in small}, filing))
         self.parts = [(segment, ends.of(segment)) for segment in chosen if len(segment)]
-
-    @classmethod
-    def _overlay(cls, names: tuple[str, ...], segments: Mapping[str, Segment]) -> Segment:
-        if names not in cls._overlays:
-            cls._overlays.clear()
-            cls._overlays[names] = Segment.overlay([segments[name] for name in names])
-        return cls._overlays[names]
 
     def match(self, posts: PostColumns, wanted: np.ndarray | None = None) -> list[tuple[Rows, Matches]]:
         """Matches by part; `wanted` (in Z-order) restricts the posts."""
-        order = posts.z_order() if wanted is None else wanted
+        line = Line.of(posts, wanted)
         found = []
         for segment, ends in self.parts:
             latest = segment.latest[0]
-            some = order if latest == NEVER else order[posts.ts[order] < latest]
+            some = line if latest == NEVER else line.until(latest)
             if len(some):
-                found.append((segment.rows, segment.match(posts, ends, self.first_post, some)))
+                found.append((segment.rows, segment.match(some, ends, self.first_post)))
         return found
 
     def newest(self, keys: np.ndarray) -> Versions:
@@ -112,7 +144,7 @@ class SubscriptionSet:
         digest = np.zeros(len(keys), np.uint64)
         end = np.full(len(keys), BEGINNING, np.int64)
         for segment, ends in self.parts:
-            rows = latest_rows(segment.id_keys, segment.id_rows, segment.rows.seq, keys)
+            rows = latest_rows(segment.id_keys, segment.id_rows, segment.records, keys)
             newer = np.flatnonzero(rows >= 0)
             newer = newer[segment.rows.seq[rows[newer]] > seq[newer]]
             if len(newer):

@@ -1,14 +1,17 @@
 """The directory of a subscription index: cells in Z-order, and in each cell its entries sorted by term.
 
     cells      sorted codes of the cells that have entries: level, then Z-order within the level
-    starts     where a cell's entries begin; they end where the next cell's begin
-    signs      256 bits a cell: which of 256 classes of terms occur in it
-    tags       an entry's term, its top 23 bits, sorted within the cell
-    entries    the row of the subscription (low 32 bits) and its box inside the cell in 256ths (min x, min y, max x,
-               max y: 8 bits each), which rejects most candidates without touching their rows
+    starts     a cell's words begin here and end where the next cell's begin; their number is a power of two
+    signs      a word: one bit for each of 64 classes of terms, set if an entry of the class is there
+    bases      where a word's entries begin; they end where the next word's begin
+    tags       16 bits of an entry's term
+    entries    the row of the subscription (low 32 bits) and its box inside the cell in 256ths, which rejects most
+               candidates without touching their rows: bytes min x, min y, 255 - max x, 255 - max y
 
-Posts are matched in Z-order too, so that a batch walks through these arrays once from end to end, instead of missing
-the cache at every probe. (A hash of (cell, term) was tried first and was slower.)
+The top bits of a term choose the word of a cell, the next six its bit, so that about eight entries share a word, and
+most terms that are not there are known by one bit. Posts are matched in Z-order too, so that a batch walks through
+these arrays once from end to end, instead of missing the cache at every probe. (A hash of (cell, term) was tried first,
+then one sign of 256 bits and a binary search a cell; both were slower.)
 """
 
 import numpy as np
@@ -16,6 +19,10 @@ from numba import njit
 
 TAG_BITS = 23
 CELL_BITS = 41  # 5 for the level, 36 for a cell of level 18
+TAG_SHIFT = np.uint64(TAG_BITS)
+TAG_MASK = np.uint64((1 << TAG_BITS) - 1)
+PER_WORD = 8
+MOST_WORD_BITS = 16  # with 6 bits for the bit, less than TAG_BITS
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -41,41 +48,73 @@ def sort_key(cell, term):
     return (cell << np.uint64(TAG_BITS)) | (term >> np.uint64(CELL_BITS))
 
 
+@njit(cache=True, nogil=True, inline="always")
+def tag_of(term):
+    """The part of a term by which an entry is told from others of its word: the low 16 of its top TAG_BITS."""
+    return (term >> np.uint64(CELL_BITS)) & np.uint64(0xFFFF)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def word_bits(entries):
+    """The logarithm of the number of words of a cell with so many entries."""
+    bits = np.int64(0)
+    while bits < MOST_WORD_BITS and (PER_WORD << bits) < entries:
+        bits += 1
+    return bits
+
+
 @njit(cache=True, nogil=True)
 def lay_out(keys):
-    """Cells, starts, signs and tags from sorted keys."""
-    mask = np.uint64((1 << TAG_BITS) - 1)
-    distinct = 0
-    for i in range(keys.size):
-        if i == 0 or keys[i] >> np.uint64(TAG_BITS) != keys[i - 1] >> np.uint64(TAG_BITS):
-            distinct += 1
-    cells = np.empty(distinct, np.uint64)
-    starts = np.empty(distinct + 1, np.uint32)
-    signs = np.zeros(4 * distinct, np.uint64)
-    tags = np.empty(keys.size, np.uint32)
-    at = -1
-    for i in range(keys.size):
-        cell = keys[i] >> np.uint64(TAG_BITS)
-        if at < 0 or cells[at] != cell:
-            at += 1
-            cells[at] = cell
-            starts[at] = i
-        tag = keys[i] & mask
-        tags[i] = tag
-        sign_class = np.int64(tag >> np.uint64(TAG_BITS - 8))
-        signs[4 * at + (sign_class >> 6)] |= np.uint64(1) << np.uint64(sign_class & 63)
-    starts[distinct] = keys.size
-    return cells, starts, signs, tags
+    """Cells, starts, signs, bases and tags from sorted keys."""
+    cell_count = word_count = begin = 0
+    for i in range(1, keys.size + 1):
+        if i == keys.size or keys[i] >> TAG_SHIFT != keys[begin] >> TAG_SHIFT:
+            cell_count += 1
+            word_count += 1 << word_bits(i - begin)
+            begin = i
+    cells = np.empty(cell_count, np.uint64)
+    starts = np.empty(cell_count + 1, np.uint32)
+    signs = np.zeros(word_count, np.uint64)
+    bases = np.empty(word_count + 1, np.uint32)
+    tags = np.empty(keys.size, np.uint16)
+    cell = word = begin = 0
+    while begin < keys.size:
+        end = begin + 1
+        while end < keys.size and keys[end] >> TAG_SHIFT == keys[begin] >> TAG_SHIFT:
+            end += 1
+        cells[cell] = keys[begin] >> TAG_SHIFT
+        starts[cell] = word
+        bits = word_bits(end - begin)
+        at = begin
+        for inside in range(1 << bits):
+            bases[word] = at
+            while at < end and np.int64((keys[at] & TAG_MASK) >> np.uint64(TAG_BITS - bits)) == inside:
+                sign = (keys[at] >> np.uint64(TAG_BITS - 6 - bits)) & np.uint64(63)
+                signs[word] |= np.uint64(1) << sign
+                tags[at] = keys[at] & np.uint64(0xFFFF)
+                at += 1
+            word += 1
+        cell += 1
+        begin = end
+    starts[cell_count] = word_count
+    bases[word_count] = keys.size
+    return cells, starts, signs, bases, tags
 
 
 @njit(cache=True, nogil=True)
-def laid_keys(cells, starts, tags):
-    """The sorted keys again, from which several directories are merged."""
-    keys = np.empty(tags.size, np.uint64)
-    for at in range(cells.size):
-        for i in range(starts[at], starts[at + 1]):
-            keys[i] = (cells[at] << np.uint64(TAG_BITS)) | np.uint64(tags[i])
-    return keys
+def merge_sorted(keys, entries, more_keys, more_entries):
+    """Two sorted runs of directory pairs as one."""
+    size = keys.size + more_keys.size
+    out_keys, out_entries = np.empty(size, np.uint64), np.empty(size, np.uint64)
+    i = j = 0
+    for at in range(size):
+        if j == more_keys.size or (i < keys.size and keys[i] <= more_keys[j]):
+            out_keys[at], out_entries[at] = keys[i], entries[i]
+            i += 1
+        else:
+            out_keys[at], out_entries[at] = more_keys[j], more_entries[j]
+            j += 1
+    return out_keys, out_entries
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -97,15 +136,3 @@ def seek(cells, cell, cursor):
         else:
             high = middle
     return high
-
-
-@njit(cache=True, nogil=True, inline="always")
-def seek_tag(tags, low, high, tag):
-    """The first entry in [low, high) whose tag is not before `tag`."""
-    while low < high:
-        middle = (low + high) >> 1
-        if tags[middle] < tag:
-            low = middle + 1
-        else:
-            high = middle
-    return low

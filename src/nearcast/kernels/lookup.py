@@ -3,22 +3,54 @@
 import numpy as np
 from numba import njit
 
+from nearcast.kernels.match import SEQ
 from nearcast.kernels.mix import mix
-from nearcast.kernels.sorting import lower_bound
 
 
 @njit(cache=True, nogil=True)
-def rows_of_versions(id_keys, id_rows, row_seqs, keys, seqs):
+def hashed_bound(values, value):
+    """The first position in sorted `values` that is not before `value`. Both are hashes, evenly spread over 64 bits, so
+    that a guess comes close and a gallop from it takes few steps.
+    """
+    n = np.int64(values.size)
+    if n == 0:
+        return n
+    guess = np.int64(np.float64(value) / 18446744073709551616.0 * n)
+    guess = guess if guess < n else n - 1
+    step = np.int64(8)
+    if values[guess] < value:
+        low, high = guess + 1, guess + 1 + step
+        while high < n and values[high] < value:
+            low, step = high + 1, step * 2
+            high = low + step
+        high = high if high < n else n
+    else:
+        low, high = guess - step, guess
+        while low >= 0 and values[low] >= value:
+            high, step = low, step * 2
+            low = high - step
+        low = low + 1 if low >= 0 else np.int64(0)
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def rows_of_versions(id_keys, id_rows, records, keys, seqs):
     """(row, i) for every row that holds version `seqs[i]`, or an earlier one, of the id with key `keys[i]`."""
     rows = np.empty(keys.size + 16, np.int64)
     which = np.empty(keys.size + 16, np.int64)
     n = 0
     for i in range(keys.size):
-        at = lower_bound(id_keys, keys[i])
+        at = hashed_bound(id_keys, keys[i])
         while at < id_keys.size and id_keys[at] == keys[i]:
             row = np.int64(id_rows[at])
             at += 1
-            if row_seqs[row] > seqs[i]:
+            if records[row, SEQ] > seqs[i]:
                 continue
             if n == rows.size:
                 rows = np.concatenate((rows, np.empty(n, np.int64)))
@@ -30,14 +62,14 @@ def rows_of_versions(id_keys, id_rows, row_seqs, keys, seqs):
 
 
 @njit(cache=True, nogil=True)
-def latest_rows(id_keys, id_rows, row_seqs, keys):
+def latest_rows(id_keys, id_rows, records, keys):
     """The row of the newest version of each id, or -1."""
     out = np.full(keys.size, -1, np.int64)
     for i in range(keys.size):
-        at = lower_bound(id_keys, keys[i])
+        at = hashed_bound(id_keys, keys[i])
         while at < id_keys.size and id_keys[at] == keys[i]:
             row = np.int64(id_rows[at])
-            if out[i] < 0 or row_seqs[row] > row_seqs[out[i]]:
+            if out[i] < 0 or records[row, SEQ] > records[out[i], SEQ]:
                 out[i] = row
             at += 1
     return out
@@ -65,6 +97,6 @@ def sorted_members(sorted_values, values):
     """Which of `values` occur in `sorted_values`."""
     out = np.zeros(values.size, np.bool_)
     for i in range(values.size):
-        at = lower_bound(sorted_values, values[i])
+        at = hashed_bound(sorted_values, values[i])
         out[i] = at < sorted_values.size and sorted_values[at] == values[i]
     return out

@@ -8,7 +8,7 @@ exactly.
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.directory import CELL_BITS, cell_code, sort_key, spread
+from nearcast.kernels.directory import cell_code, sort_key, spread, tag_of
 from nearcast.kernels.sorting import lower_bound
 
 TOP = np.int64(0xFFFFFFFF)
@@ -152,15 +152,19 @@ def level_for(x0, y0, x1, y1, coarsest, finest, step, most_cells):
     return level
 
 
-@njit(cache=True, nogil=True, inline="always")
-def shares_tag(rows, terms, i):
-    """Whether an earlier term of the same row has the tag of term i: its entry is found for both, and must be one."""
-    j = i - 1
-    while j >= 0 and rows[j] == rows[i]:
-        if terms[j] >> np.uint64(CELL_BITS) == terms[i] >> np.uint64(CELL_BITS):
-            return True
-        j -= 1
-    return False
+@njit(cache=True, nogil=True)
+def met_twice(rows, terms, boxes):
+    """Which rows a post may meet twice: those over the antimeridian, and those with two keys that share a tag."""
+    out = np.zeros(boxes.shape[0], np.bool_)
+    for i in range(rows.size):
+        row = rows[i]
+        if boxes[row, 0] > boxes[row, 2]:
+            out[row] = True
+        j = i - 1
+        while j >= 0 and rows[j] == row and not out[row]:
+            out[row] = tag_of(terms[j]) == tag_of(terms[i])
+            j -= 1
+    return out
 
 
 @njit(cache=True, nogil=True)
@@ -176,8 +180,6 @@ def cover(rows, terms, boxes, extent, coarsest, finest, step, most_cells):
     n = 0
     for i in range(rows.size):
         row = rows[i]
-        if shares_tag(rows, terms, i):
-            continue
         y0 = grid_coordinate(boxes[row, 1], extent[1], extent[3])
         y1 = grid_coordinate(boxes[row, 3], extent[1], extent[3])
         wraps = boxes[row, 0] > boxes[row, 2]
@@ -210,7 +212,7 @@ def cover(rows, terms, boxes, extent, coarsest, finest, step, most_cells):
                         entries = more
                     keys[n] = sort_key(cell_code(level, z_code(cell_x << shift, cell_y << shift)), terms[i])
                     box = (np.uint64(min_x) << np.uint64(32)) | (np.uint64(min_y) << np.uint64(40))
-                    box |= (np.uint64(max_x) << np.uint64(48)) | (np.uint64(max_y) << np.uint64(56))
+                    box |= (np.uint64(255 - max_x) << np.uint64(48)) | (np.uint64(255 - max_y) << np.uint64(56))
                     entries[n] = np.uint64(row) | box
                     n += 1
     return keys[:n].copy(), entries[:n].copy()

@@ -9,14 +9,15 @@ from nearcast.language.dnf import to_dnf
 from nearcast.model.errors import QueryError
 from nearcast.model.expressions import Conjunction, Expression, Literal
 from nearcast.model.ops import BEGINNING, CODE_LAST, CODE_LENGTH_MASK, CODE_NEGATIVE, NEVER
-from nearcast.model.queries import RangeQuery, TimeBound
+from nearcast.model.queries import Conditions, TermsQuery, TimeBound
 
 
-def encode_query(query: RangeQuery, clock: int | None = None) -> dict[str, Any]:
-    """The values of QUERY_FIELDS for `query`.
+def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:
+    """The values of QUERY_FIELDS for a query of any kind: what it asks of a post.
 
-    Times relative to the stream's clock need `clock`; ValueError without it. A query that nothing can match has the
-    empty time [0, 0).
+    Times relative to the stream's clock need `clock`; ValueError without it. The one exception is the window of
+    frequent terms: it slides with the reports of a subscription, which no clock is known for, and does not bound its
+    posts. A query that nothing can match has the empty time [0, 0).
     """
     kind, box, shape = regions.encode(query.region)
     min_lon, min_lat, max_lon, max_lat = box
@@ -24,6 +25,7 @@ def encode_query(query: RangeQuery, clock: int | None = None) -> dict[str, Any]:
     code = encode_expression(query.text)
     if code is None or since >= until:
         code, since, until = code or [], 0, 0
+    columns = getattr(query, "columns", None)  # frequent terms have none
     predicates = [[each.name, each.op, list(each.values)] for each in query.predicates]
     return {
         "region_kind": kind,
@@ -37,7 +39,7 @@ def encode_query(query: RangeQuery, clock: int | None = None) -> dict[str, Any]:
         "until": until,
         "life": NEVER if query.life is None else query.life,
         "predicates": json.dumps(predicates) if predicates else None,
-        "columns": None if query.columns is None else json.dumps(query.columns),
+        "columns": None if columns is None else json.dumps(columns),
     }
 
 
@@ -77,10 +79,11 @@ def _encode_conjunction(conjunction: Conjunction) -> list[int]:
     return code
 
 
-def _times(query: RangeQuery, clock: int | None) -> tuple[int, int]:
+def _times(query: Conditions, clock: int | None) -> tuple[int, int]:
     """[since, until) of the bounds, of which `after` excludes its moment and `until` includes it."""
     starts = [BEGINNING]
-    if query.after:
+    sliding = isinstance(query, TermsQuery) and clock is None and query.after and query.after.ago is not None
+    if query.after and not sliding:
         starts.append(_absolute(query.after, clock) + 1)
     if query.since:
         starts.append(_absolute(query.since, clock))

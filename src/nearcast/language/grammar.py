@@ -117,5 +117,6 @@ PLAIN_WORDS = {
     "ORDER": "ORDER BY",
     "LIMIT": "LIMIT",
     "FOR": "FOR",
+    "SYNC": "SYNC",
     "$END": "the end",
 }

@@ -1,44 +1,28 @@
-"""From a query's text to its meaning: what each part of the SELECT stands for, checked where it stands."""
+"""From a query's text to its meaning: which kind of question it asks, and what is particular to each kind."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from nearcast.language.dnf import to_dnf
-from nearcast.language.keywords import Tokenizer, contains, overlaps
+from nearcast.language.conditions import conditions
+from nearcast.language.keywords import Tokenizer
 from nearcast.language.messages import either, nearest, pointed, shown
-from nearcast.language.places import region_of
-from nearcast.language.syntax import (
-    Call,
-    Clause,
-    Condition,
-    Constant,
-    During,
-    Inside,
-    Item,
-    Name,
-    Number,
-    Order,
-    Select,
-    String,
-    Words,
-    read_select,
-    span_of,
-)
-from nearcast.language.times import duration, moment
-from nearcast.model.errors import QueryError
-from nearcast.model.expressions import And, Expression
-from nearcast.model.queries import Predicate, RangeQuery, Scalar, Statement, TimeBound
+from nearcast.language.places import point_of
+from nearcast.language.syntax import Argument, Call, Clause, Item, Name, Number, Order, Select, read_select, span_of
+from nearcast.language.times import duration
+from nearcast.model.queries import NearestQuery, Query, RangeQuery, Statement, TermsQuery
 from nearcast.model.regions import Region
 
 _COLUMNS = {"id": "id", "ts": "ts", "time": "ts", "lon": "lon", "lat": "lat", "text": "text"}
 _AGGREGATES = ("Count", "Sum", "Avg", "Min", "Max")
+_DISTANCE = "DISTANCE(loc, POINT(lon, lat))"
+_TOPK = "TopK(text, 10), or TopK(text), which means the same"
 _LATER = {
     "GROUP": "grouping (GROUP BY)",
     "HAVING": "grouping (HAVING)",
-    "SYNC": "reporting on a beat (SYNC)",
+    "SYNC": "reporting on a beat (SYNC) of anything but TopK(text, k)",
     "WINDOW": "a sliding window (WINDOW)",
 }
-_INT64 = 2**63
+_Clauses = Mapping[str, Clause]
 
 
 def parse(sql: str, tokenizer: Tokenizer, regions: Mapping[str, Region] | None = None) -> Statement:
@@ -47,135 +31,151 @@ def parse(sql: str, tokenizer: Tokenizer, regions: Mapping[str, Region] | None =
     Raises QueryError, whose message points at the word, for anything that has no meaning or none yet.
     """
     select = read_select(sql)
-    _check_kind(sql, select)
-    return Statement(_range(sql, select, tokenizer, regions or {}), select.explain, sql)
+    topk = _topk(sql, select.items or ())
+    clauses = _clauses(sql, select, topk)
+    where = vars(conditions(sql, select, tokenizer, regions or {}))
+    query: Query
+    if topk:
+        query = TermsQuery(**where, k=_number_of_terms(sql, topk), beat=_beat(sql, clauses))
+    elif place := _place(sql, clauses):
+        query = NearestQuery(
+            **where, lon=place[0], lat=place[1], k=_number_of_posts(sql, clauses), columns=_columns(sql, select.items)
+        )
+    else:
+        query = RangeQuery(**where, columns=_columns(sql, select.items), limit=_limit(sql, clauses))
+    return Statement(query, select.explain, sql)
 
 
-def _check_kind(sql: str, select: Select) -> None:
-    """Refuses the kinds of question other than range."""
-    for item in select.items or ():
-        if isinstance(item.operand, Call):
-            name = item.operand.name
-            function = nearest(name.text, ("TopK", *_AGGREGATES))
-            if function.lower() != name.text.lower():
-                expected = f"a column, TopK, {either(_AGGREGATES)}"
-                raise pointed(sql, name.span, f"there is no function {shown(name.text)}", expected, function)
-            kind = "a list of frequent terms" if function == "TopK" else "an aggregate"
-            raise pointed(sql, name.span, f"{kind} ({function}) is not in this version yet", "* or columns")
-    seen = set()
+# -- which kind --------------------------------------------------------------------------------------------------------
+
+
+def _topk(sql: str, items: Sequence[Item]) -> Call | None:
+    """The TopK of a SELECT, which then is all of it; None where there are only columns."""
+    calls = [item.operand for item in items if isinstance(item.operand, Call)]
+    for call in calls:
+        name = call.name
+        function = nearest(name.text, ("TopK", *_AGGREGATES))
+        if function.lower() != name.text.lower():
+            expected = f"a column, TopK, {either(_AGGREGATES)}"
+            raise pointed(sql, name.span, f"there is no function {shown(name.text)}", expected, function)
+        if function != "TopK":
+            message = f"an aggregate ({function}) is not in this version yet"
+            raise pointed(sql, name.span, message, "*, columns or TopK(text, k)")
+    if not calls:
+        return None
+    for item in items:
+        if item.operand is not calls[0]:
+            message = f"TopK beside {'a column' if isinstance(item.operand, Name) else 'another'}"
+            raise pointed(sql, span_of(item.operand), f"{message} is not in this version yet", "TopK(text, k) alone")
+        if item.alias:
+            raise pointed(sql, item.alias.span, "TopK gives two columns, term and count", "FROM")
+    return calls[0]
+
+
+def _clauses(sql: str, select: Select, topk: Call | None) -> _Clauses:
+    """What follows the WHERE, by its word: nothing twice, and nothing that has no meaning (yet) in this kind."""
+    clauses: dict[str, Clause] = {}
     for clause in select.clauses:
-        if clause.word in seen:
-            raise pointed(sql, clause.span, f"{clause.word} is given twice", f"one {clause.word}")
-        seen.add(clause.word)
-        if clause.word == "ORDER":
+        word = clause.word
+        if word in clauses:
+            raise pointed(sql, clause.span, f"{word} is given twice", f"one {word}")
+        clauses[word] = clause
+        if topk and word == "ORDER":
+            message = "terms come most frequent first, ties by term, in no other order"
+            raise pointed(sql, clause.span, message, "no ORDER BY")
+        if topk and word == "LIMIT":
+            raise pointed(sql, clause.span, "how many terms is said in the TopK itself", _TOPK)
+        if word == "ORDER":
             _check_order(sql, clause)
-        elif clause.word in _LATER:
-            raise pointed(sql, clause.span, f"{_LATER[clause.word]} is not in this version yet")
+        elif word in _LATER and not (topk and word == "SYNC"):
+            raise pointed(sql, clause.span, f"{_LATER[word]} is not in this version yet")
+    return clauses
 
 
 def _check_order(sql: str, clause: Clause) -> None:
+    """Posts come newest first or nearest first."""
     order: Order = clause.body[0]
     if isinstance(order.operand, Call):
-        name = order.operand.name
-        function = nearest(name.text, ("DISTANCE", "RELEVANCE", *_AGGREGATES))
-        if function.lower() != name.text.lower():
-            message = f"there is no function {shown(name.text)}"
-            raise pointed(sql, name.span, message, "time DESC", function)
-        kinds = {"DISTANCE": "nearest (ORDER BY DISTANCE)", "RELEVANCE": "most relevant (ORDER BY RELEVANCE)"}
-        raise pointed(sql, name.span, f"{kinds.get(function, f'an aggregate ({function})')} is not in this version yet")
-    newest_first = order.operand.text.lower() in ("time", "ts") and order.descending
-    if len(clause.body) > 1 or not newest_first:
-        operand = order.operand if not newest_first else clause.body[1].operand
-        raise pointed(sql, span_of(operand), "posts come newest first, in no other order", "time DESC, or no ORDER BY")
+        first, expected = "nearest", _DISTANCE
+        _check_distance(sql, order.operand.name)
+        if order.direction and order.descending:
+            raise pointed(sql, order.direction, "the nearest come first; there is no farthest", "ASC, or nothing")
+    else:
+        first, expected = "newest", "time DESC"
+        if order.operand.text.lower() not in ("time", "ts") or not order.descending:
+            message = "posts come newest first, or nearest first, in no other order"
+            raise pointed(sql, order.operand.span, message, f"time DESC, {_DISTANCE} or no ORDER BY")
+    if len(clause.body) > 1:
+        message = f"posts come {first} first, ties by id, in no other order"
+        raise pointed(sql, span_of(clause.body[1].operand), message, f"{expected}, and nothing more")
 
 
-def _range(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[str, Region]) -> RangeQuery:
-    region: Region | None = None
-    texts: list[Words] = []
-    predicates: list[Predicate] = []
-    times: dict[str, TimeBound] = {}
-    for condition in select.where:
-        match condition:
-            case Inside(span=span, region=node):
-                if region is not None:
-                    message = "a query has one region; join two into one POLYGON, or ask twice"
-                    raise pointed(sql, span, message, "one loc INSIDE")
-                region = region_of(sql, node, regions)
-            case Words():
-                texts.append(condition)
-            case During():
-                _add_times(sql, condition, times)
-            case Condition():
-                predicates.append(_predicate(sql, condition))
-    clauses = {clause.word: clause.body[0] for clause in select.clauses}
-    return RangeQuery(
-        region=region,
-        text=_expression(sql, texts, tokenizer),
-        predicates=tuple(predicates),
-        **times,
-        life=duration(sql, clauses["FOR"]) if "FOR" in clauses else None,
-        columns=None if select.items is None else _columns(sql, select.items),
-        limit=_limit(sql, clauses["LIMIT"]) if "LIMIT" in clauses else None,
-    )
+def _check_distance(sql: str, name: Name) -> None:
+    function = nearest(name.text, ("DISTANCE", "RELEVANCE", *_AGGREGATES))
+    if function.lower() != name.text.lower():
+        message = f"there is no function {shown(name.text)}"
+        raise pointed(sql, name.span, message, f"time DESC or {_DISTANCE}", function)
+    if function != "DISTANCE":
+        kind = "most relevant (ORDER BY RELEVANCE)" if function == "RELEVANCE" else f"an aggregate ({function})"
+        raise pointed(sql, name.span, f"{kind} is not in this version yet")
 
 
-def _expression(sql: str, texts: list[Words], tokenizer: Tokenizer) -> Expression | None:
-    """All the text conditions together; their number of alternatives is checked here, where it can be pointed at."""
-    parts: list[Expression] = []
-    for each in texts:
-        part = (contains if each.operator == "CONTAINS" else overlaps)(sql, each.string, tokenizer)
-        parts.extend(part.parts if isinstance(part, And) else (part,))
-        try:
-            to_dnf(And(tuple(parts)))
-        except QueryError as problem:
-            raise pointed(sql, each.string.span, str(problem)) from None
-    if not parts:
+# -- nearest -----------------------------------------------------------------------------------------------------------
+
+
+def _place(sql: str, clauses: _Clauses) -> tuple[float, float] | None:
+    """The point of ORDER BY DISTANCE(loc, POINT(lon, lat)), if that is the order."""
+    operand = clauses["ORDER"].body[0].operand if "ORDER" in clauses else None
+    if not isinstance(operand, Call):
         return None
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
+    if len(operand.arguments) != 2:
+        message = f"DISTANCE has {len(operand.arguments)} of its values"
+        raise pointed(sql, operand.name.span, message, _DISTANCE)
+    loc, point = operand.arguments
+    if not isinstance(loc, Name) or loc.quoted or loc.text.lower() != "loc":
+        meant = nearest(loc.text, ["loc"]) if isinstance(loc, Name) else ""
+        raise pointed(sql, span_of(loc), "distances are measured from a post's place", _DISTANCE, meant)
+    return point_of(sql, point)
 
 
-def _add_times(sql: str, condition: During, times: dict[str, TimeBound]) -> None:
-    names = ("after",) if len(condition.moments) == 1 else ("since", "until")
-    bounds = [moment(sql, each) for each in condition.moments]
-    if names[0] in times:
-        raise pointed(sql, condition.span, "this bound on time is given twice", "one AFTER and one BETWEEN at most")
-    if len(bounds) == 2:
-        first, last = bounds
-        if (first.at is not None and last.at is not None and first.at > last.at) or (
-            first.ago is not None and last.ago is not None and first.ago < last.ago
-        ):
-            message = "this is before the time that BETWEEN begins with"
-            raise pointed(sql, condition.moments[1].span, message, "the later time last")
-    times.update(zip(names, bounds, strict=True))
+def _number_of_posts(sql: str, clauses: _Clauses) -> int:
+    if "LIMIT" not in clauses:
+        message = "ORDER BY DISTANCE asks for the k nearest and needs a LIMIT that says how many"
+        raise pointed(sql, clauses["ORDER"].span, message, "LIMIT 10 at the end")
+    number: Number = clauses["LIMIT"].body[0]
+    return _whole(sql, number, "the nearest are a whole number of posts")
 
 
-def _predicate(sql: str, condition: Condition) -> Predicate:
-    name = condition.name
-    column = name.text if name.quoted else name.text.lower()
-    if column in ("lon", "lat"):
-        raise pointed(sql, name.span, f"{column} is part of the place", "loc INSIDE RECT(…), CIRCLE(…) or POLYGON(…)")
-    if column in ("id", "ts", "text"):
-        raise pointed(sql, name.span, f"{column} is no attribute", "loc, text, time or an attribute's name")
-    return Predicate(name.text, condition.operator, tuple(_scalar(sql, value) for value in condition.values))
+# -- frequent terms ----------------------------------------------------------------------------------------------------
 
 
-def _scalar(sql: str, node: Number | String | Constant) -> Scalar:
-    match node:
-        case String(text=text):
-            return text
-        case Constant(text="NULL"):
-            raise pointed(sql, node.span, "nothing is equal to NULL", "a value, or: name IS NULL")
-        case Constant(text=text):
-            return text == "TRUE"
-        case Number(text=text):
-            if re.fullmatch(r"[+-]?[0-9]{1,19}", text) and -_INT64 <= int(text) < _INT64:
-                return int(text)
-            if abs(node.value) == float("inf"):
-                raise pointed(sql, node.span, "this number is too large", "a number below 1.8e308")
-            return node.value
+def _number_of_terms(sql: str, topk: Call) -> int:
+    """The k of TopK(text, k), 10 where it is not given."""
+    if len(topk.arguments) not in (1, 2):
+        raise pointed(sql, topk.name.span, f"TopK has {len(topk.arguments)} values, not one or two", _TOPK)
+    text, *number = topk.arguments
+    if not isinstance(text, Name) or (text.text if text.quoted else text.text.lower()) != "text":
+        meant = nearest(text.text, ["text"]) if isinstance(text, Name) else ""
+        raise pointed(sql, span_of(text), "TopK counts the words of text", "text", meant)
+    return _whole(sql, number[0], "TopK takes a whole number of terms") if number else 10
 
 
-def _columns(sql: str, items: tuple[Item, ...]) -> tuple[str, ...]:
+def _beat(sql: str, clauses: _Clauses) -> int | None:
+    return duration(sql, clauses["SYNC"].body[0]) if "SYNC" in clauses else None
+
+
+def _whole(sql: str, node: Argument, message: str) -> int:
+    if not isinstance(node, Number) or not re.fullmatch(r"\+?0*[1-9][0-9]{0,17}", node.text):
+        raise pointed(sql, span_of(node), message, "a whole number from 1 up")
+    return int(node.text)
+
+
+# -- posts -------------------------------------------------------------------------------------------------------------
+
+
+def _columns(sql: str, items: tuple[Item, ...] | None) -> tuple[str, ...] | None:
+    if items is None:
+        return None
     columns: dict[str, None] = {}
     for item in items:
         if item.alias:
@@ -191,7 +191,10 @@ def _columns(sql: str, items: tuple[Item, ...]) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def _limit(sql: str, number: Number) -> int:
+def _limit(sql: str, clauses: _Clauses) -> int | None:
+    if "LIMIT" not in clauses:
+        return None
+    number: Number = clauses["LIMIT"].body[0]
     if not re.fullmatch(r"\+?[0-9]{1,18}", number.text):
         raise pointed(sql, number.span, "LIMIT takes a whole number of posts", "a whole number from 0 up")
     return int(number.text)

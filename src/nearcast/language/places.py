@@ -1,11 +1,11 @@
-"""Regions as a query spells them: RECT(…), CIRCLE(…), POLYGON('…') or a name given before."""
+"""Places as a query spells them: RECT(…), CIRCLE(…), POLYGON('…'), a region's name given before, or a POINT(…)."""
 
 from collections.abc import Mapping
 from math import isfinite
 
 from nearcast.geo.wkt import parse_polygon
 from nearcast.language.messages import Span, nearest, pointed, shown
-from nearcast.language.syntax import Argument, Name, Number, Operand, Quantity, String, read_region, span_of
+from nearcast.language.syntax import Argument, Call, Name, Number, Operand, Quantity, String, read_region, span_of
 from nearcast.model.errors import BadInput
 from nearcast.model.regions import Circle, Polygon, Rect, Region
 
@@ -14,6 +14,7 @@ _SHAPES = {
     "CIRCLE": "CIRCLE(lon, lat, radius km) or with m",
     "POLYGON": "POLYGON('POLYGON((lon lat, …))')",
 }
+_POINT = "POINT(lon, lat)"
 _KM = {"km": 1.0, "m": 0.001}
 
 
@@ -41,6 +42,16 @@ def region_of(sql: str, node: Operand, regions: Mapping[str, Region]) -> Region:
             return Circle(lon, lat, _radius_km(sql, arguments[2]))
         case _:
             return _polygon(sql, arguments[0])
+
+
+def point_of(sql: str, node: Argument) -> tuple[float, float]:
+    """The lon and lat of `POINT(lon, lat)`."""
+    if not isinstance(node, Call) or node.name.text.upper() != "POINT":
+        word = node.name.text if isinstance(node, Call) else node.text if isinstance(node, Name) else ""
+        raise pointed(sql, span_of(node), "this is no point", _POINT, nearest(word, ["POINT"]) if word else "")
+    if len(node.arguments) != 2:
+        raise pointed(sql, node.name.span, f"POINT has {len(node.arguments)} of its values", _POINT)
+    return _degrees(sql, node.arguments[0], "longitude"), _degrees(sql, node.arguments[1], "latitude")
 
 
 def _unknown(sql: str, name: Name, regions: Mapping[str, Region]) -> BadInput:

@@ -114,6 +114,7 @@ class Condition:
 class Order:
     operand: Operand
     descending: bool
+    direction: Span | None = None  # of ASC or DESC
 
 
 @dataclass(frozen=True)
@@ -294,7 +295,8 @@ class _Nodes(Transformer[Token, Any]):
         return Condition(name, "is_not_null")
 
     def order(self, operand: Operand, direction: Token | None) -> Order:
-        return Order(operand, direction is not None and direction.type == "DESC")
+        descending = direction is not None and direction.type == "DESC"
+        return Order(operand, descending, _span(direction) if direction else None)
 
     def condition(self, operand: Operand, operator: Token, value: Any) -> tuple[Any, ...]:
         return (operand, str(operator), value)

@@ -28,12 +28,11 @@ class TimeBound:
     ago: int | None = None
 
 
-@dataclass(frozen=True)
-class RangeQuery:
-    """Posts in a region, with words, in a time, with attributes (SSTD's SRQ and CRQ, PS2Stream's STS, Tornado's range).
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """What every kind of question may ask of a post (its WHERE), and for how long (FOR).
 
     `after` is exclusive; `since` and `until` are inclusive (they come from BETWEEN). `life` (FOR) is in microseconds.
-    `columns` are the SELECT's, None for all. `limit` is None unless asked for.
     """
 
     region: Region | None = None
@@ -43,11 +42,45 @@ class RangeQuery:
     since: TimeBound | None = None
     until: TimeBound | None = None
     life: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangeQuery(Conditions):
+    """Posts in a region, with words, in a time, with attributes (SSTD's SRQ and CRQ, PS2Stream's STS, Tornado's range).
+
+    `columns` are the SELECT's, None for all. `limit` is None unless asked for.
+    """
+
     columns: tuple[str, ...] | None = None
     limit: int | None = None
 
 
-Query = RangeQuery
+@dataclass(frozen=True, kw_only=True)
+class NearestQuery(Conditions):
+    """The `k` posts nearest to a point of those that meet the conditions (SSTD's SKQ and CKQ).
+
+    ORDER BY DISTANCE(loc, POINT(lon, lat)) LIMIT k; of equal distances the lower id is the nearer. `columns` are the
+    SELECT's, None for all.
+    """
+
+    lon: float
+    lat: float
+    k: int
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermsQuery(Conditions):
+    """The `k` most frequent terms of the posts that meet the conditions (SSTD's STQ and CTQ): TopK(text, k).
+
+    A term counts once a post. `beat` (SYNC) is in microseconds; a subscription reports at its whole multiples.
+    """
+
+    k: int = 10
+    beat: int | None = None
+
+
+Query = RangeQuery | NearestQuery | TermsQuery
 
 
 @dataclass(frozen=True)

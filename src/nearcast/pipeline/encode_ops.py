@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from nearcast.geo.regions import encode as encode_region
 from nearcast.geo.wkt import parse_polygon
-from nearcast.language import check_search, check_subscription, encode_query, parse
+from nearcast.language import check_can_stand, check_search, check_subscription, encode_query, parse
 from nearcast.language.encode import encode_expression
 from nearcast.language.keywords import parse_contains
 from nearcast.model.errors import BadInput
@@ -89,6 +89,7 @@ def _encode_sql(sql: str, kind: int, tokenizer: Tokenizer, regions: Mapping[str,
     statement = parse(sql, tokenizer, regions)
     if kind == SUBSCRIBE:
         check_subscription(statement)
+        check_can_stand(statement)
         return encode_query(statement.query)
     check_search(statement)
     return dict(NOTHING)  # a search is planned from its text when it is answered

@@ -90,7 +90,7 @@ class Task:
             ends = EndLog.concat([ends, more.ends])
         if own is not None:
             segments = {**segments, self.own_name: own}
-        return SubscriptionSet(segments, ends, self.first_post)
+        return SubscriptionSet(segments, ends, self.first_post, self.plan.filing)
 
     def apply(self, ops: pa.Table) -> Resolved:
         """Work out what the ops mean and write this worker's share of the result."""
