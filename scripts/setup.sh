@@ -85,4 +85,7 @@ say "installing the locked dependencies (some 700 MB the first time)"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ||
     fail "pip could not install nearcast itself: see its message above"
 
+say "compiling the kernels (half a minute, once)"
+.venv/bin/python -m nearcast.pipeline.warmup || say "the kernels could not be compiled now: the first run will do it"
+
 say "ready"

@@ -78,15 +78,15 @@ class SubscriptionIndexSuite:
 
     def overlaid(self, parts: list[Rows], log: EndLog, first_post: int, posts: PostColumns) -> Pairs:
         segments = {uuid4().hex: Segment.build(rows, self.filing) for rows in parts}
-        found = SubscriptionSet(segments, log, first_post, self.filing).match(posts)
+        found = SubscriptionSet(segments, log, first_post).match(posts)
         return pairs((rows, matches.posts, matches.rows) for rows, matches in found)
 
     def overlaid_by_and_by(self, parts: list[Rows], log: EndLog, first_post: int, posts: PostColumns) -> Pairs:
         """As the pipeline meets them: each batch adds a segment to the overlay of the last."""
         segments = {uuid4().hex: Segment.build(rows, self.filing) for rows in parts}
         for some in range(2, len(segments)):
-            SubscriptionSet(dict(list(segments.items())[:some]), log, first_post, self.filing)
-        found = SubscriptionSet(segments, log, first_post, self.filing).match(posts)
+            SubscriptionSet(dict(list(segments.items())[:some]), log, first_post)
+        found = SubscriptionSet(segments, log, first_post).match(posts)
         return pairs((rows, matches.posts, matches.rows) for rows, matches in found)
 
     def merged(self, parts: list[Rows], log: EndLog, first_post: int, posts: PostColumns) -> Pairs:
@@ -180,7 +180,7 @@ class SubscriptionIndexSuite:
         matches = again.match(columns_of(posts))
         assert pairs([(again.rows, matches.posts, matches.rows)]) == right
         assert again.rows.id_text.to_pylist() == segment.rows.id_text.to_pylist()
-        together = SubscriptionSet({"one": again, "two": again}, EndLog.empty(), filing=self.filing)
+        together = SubscriptionSet({uuid4().hex: again, uuid4().hex: again}, EndLog.empty())
         assert [len(part) for part, _ in together.parts] == [160]
 
     # -- edges ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from nearcast.sources.formats import whole_file
 from nearcast.sources.records import normalise
 from nearcast.sources.world import World
 from nearcast.sources.world.query_sets import DELETE, INSERT, POSTS_PER_UPDATE, Sample, churn, q2, updates
-from nearcast.sources.world.query_sets.sample import SAMPLED
+from nearcast.sources.world.vocabulary import SMALLEST
 from nearcast.state.directory import StateDirectory
 from nearcast.state.files import write_table
 from nearcast.state.manifest import SUBSCRIPTIONS, Manifest
@@ -26,7 +26,8 @@ from nearcast.state.merging import FAN
 
 OPS_A_BATCH = 500_000  # as the pipeline's source takes them
 A_FILE = 1_000_000  # subscriptions
-FEWEST_SAMPLED = 10_000  # posts, for the words and places of queries
+FEWEST_SAMPLED, SAMPLED = 10_000, 1_000_000  # posts, for the words and places of queries
+VOCABULARY = 1_000_000  # words: a day of tweets has as many, and Q2 is about those outside their top 1%
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def measure_churn(
     """
     a_step = posts // POSTS_PER_UPDATE
     coming = Coming.of(live, a_step * steps, seed)
-    world = World(seed=seed)
+    world = World(seed=seed, vocabulary=max(SMALLEST, min(VOCABULARY, live)))
+    progress("churn: looking at the words of a sample of posts")
     sample = Sample.of(world.posts(0, min(SAMPLED, max(live, FEWEST_SAMPLED))))
     progress(f"churn: writing {coming.standing:,} Q2 queries, and {steps} steps of {posts:,} posts")
     queries = folder / "queries"

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from nearcast.index.rows import Rows
 from nearcast.index.subscriptions import EndLog, SubscriptionSet
-from nearcast.pipeline.encode_ops import encode_ops
+from nearcast.pipeline.encode_ops import encode_ops, file_ops
 from nearcast.pipeline.resolve import resolve
 from nearcast.text.tokenizer import Tokenizer
 
@@ -28,7 +28,7 @@ def as_ops(queries: pa.Table) -> pa.Table:
 def rows_of(queries: pa.Table, sample: tuple[np.ndarray, np.ndarray], next_op: int = 0) -> Rows:
     """A query set as subscriptions that stand, keyed by what is rare in a sample (its terms, their counts)."""
     ops, _ = encode_ops(as_ops(queries), Tokenizer())
-    return resolve(ops, SubscriptionSet({}, EndLog.empty()), None, next_op, sample).rows
+    return resolve(file_ops(ops, sample), SubscriptionSet({}, EndLog.empty()), None, next_op).rows
 
 
 def term_counts(texts: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:

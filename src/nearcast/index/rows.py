@@ -162,3 +162,10 @@ def take_lists(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tup
     np.cumsum(sizes, out=out[1:])
     index = np.arange(out[-1]) + np.repeat(begin - out[:-1], sizes)
     return values[index], out.astype(offsets.dtype)
+
+
+def flat_lists(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """A column of lists as one array of values and the offsets of each list."""
+    lists = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    offsets = lists.offsets.to_numpy()
+    return lists.values.to_numpy()[offsets[0] : offsets[-1]], (offsets - offsets[0]).astype(np.uint32)

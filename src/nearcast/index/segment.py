@@ -1,5 +1,6 @@
 """A segment of subscriptions: rows, and the directory that finds those a post may satisfy."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,8 +8,9 @@ import pyarrow as pa
 
 from nearcast.index.filing import WORLD, Filing
 from nearcast.index.rows import Rows, freeze, frozen
-from nearcast.kernels.directory import lay_out, merge_sorted
-from nearcast.kernels.match import END, SEQ, START, line_up, make_records, match_posts, row_ends
+from nearcast.kernels.directory import laid_keys, lay_out, merge_sorted
+from nearcast.kernels.grid import set_bits
+from nearcast.kernels.match import CODE, END, SEQ, START, TWICE, line_up, make_records, match_posts, row_ends
 from nearcast.kernels.register import cover, key_terms, met_twice, z_codes
 from nearcast.model.ops import NEVER
 
@@ -108,13 +110,36 @@ class Ends:
 
     @classmethod
     def of(cls, count: int, rows: np.ndarray, ends: np.ndarray) -> "Ends":
+        """Of a segment with `count` rows; `rows` are sorted, each once."""
         bits = np.zeros((count >> 6) + 1, np.uint64)
-        np.bitwise_or.at(bits, rows >> 6, np.uint64(1) << (rows & 63).astype(np.uint64))
+        set_bits(bits, rows)
         return cls(bits, rows.astype(np.int64), ends)
+
+    @classmethod
+    def least(cls, count: int, rows: np.ndarray, ends: np.ndarray) -> "Ends":
+        """Of rows in any order, of which some may come several times: the earliest end counts."""
+        order = np.lexsort((ends, rows))
+        rows, ends = rows[order], ends[order]
+        first = np.ones(len(rows), np.bool_)
+        first[1:] = rows[1:] != rows[:-1]
+        return cls.of(count, rows[first], ends[first])
 
     @classmethod
     def none(cls, count: int) -> "Ends":
         return cls.of(count, np.empty(0, np.int64), np.empty(0, np.int64))
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence["Ends"], counts: Sequence[int]) -> "Ends":
+        """Of segments whose rows lie end to end."""
+        bases = np.concatenate([[0], np.cumsum(counts)])
+        rows = [part.rows + base for part, base in zip(parts, bases[:-1], strict=True)]
+        return cls.of(int(bases[-1]), np.concatenate(rows), np.concatenate([part.ends for part in parts]))
+
+    def joined(self, other: "Ends") -> "Ends":
+        """With the ends of another log about the same rows."""
+        count = (len(self.bits) - 1) << 6
+        rows, ends = np.concatenate([self.rows, other.rows]), np.concatenate([self.ends, other.ends])
+        return Ends.least(count, rows, ends) if len(other.rows) else self
 
     def applied(self, rows: Rows, picked: np.ndarray, first_post: int) -> np.ndarray:
         """When the subscriptions of some rows end, all things considered."""
@@ -145,10 +170,16 @@ class Directory:
         order = np.argsort(keys)
         return cls(extent, keys[order], entries[order], met_twice(filed, terms, rows.boxes))
 
+    @classmethod
+    def laid(cls, segment: "Segment") -> "Directory":
+        """The directory that a segment was laid out from."""
+        keys = laid_keys(segment.cells, segment.starts, segment.bases, segment.tags)
+        return cls(segment.extent, keys, segment.entries, (segment.records[:, CODE] & TWICE) != 0)
+
     def joined(self, other: "Directory") -> "Directory":
         """With the rows of another after those of this one."""
         moved = other.entries + np.uint64(len(self.twice))
-        keys, entries = merge_sorted(self.keys, self.entries, other.keys, moved)
+        keys, entries = merge_sorted(frozen(self.keys), frozen(self.entries), frozen(other.keys), frozen(moved))
         return Directory(self.extent, keys, entries, np.concatenate([self.twice, other.twice]))
 
 
@@ -181,28 +212,31 @@ class Segment:
         return len(self.rows)
 
     @classmethod
-    def build(cls, rows: Rows, filing: Filing) -> "Segment":
-        """Rows are kept along the Z-order curve, so that posts in Z-order find them near each other too."""
-        rows = rows.take(
-            np.argsort(z_codes(frozen(rows.boxes[:, 0].copy()), frozen(rows.boxes[:, 1].copy()), np.array(WORLD)))
-        )
+    def build(cls, rows: Rows, filing: Filing, picked: np.ndarray | None = None) -> "Segment":
+        """Of all rows or those picked. They are kept along the Z-order curve, so that posts in Z-order find them near
+        each other too.
+        """
+        corners = rows.boxes if picked is None else rows.boxes[picked]
+        order = np.argsort(z_codes(frozen(corners[:, 0].copy()), frozen(corners[:, 1].copy()), np.array(WORLD)))
+        rows = rows.take(order if picked is None else picked[order])
         return cls.laid_out(rows, Directory.of(rows, filing))
 
     @classmethod
-    def laid_out(cls, rows: Rows, directory: "Directory") -> "Segment":
-        cells, starts, signs, bases, tags = lay_out(directory.keys)
+    def laid_out(cls, rows: Rows, directory: Directory, by_id: bool = True) -> "Segment":
+        """Rows with their directory; without `by_id` no row can be found by its id."""
+        cells, starts, signs, bases, tags = lay_out(frozen(directory.keys))
         levels, level_starts = np.unique(cells >> np.uint64(36), return_index=True)
         records = make_records(
             rows.seq, rows.boxes, rows.start, rows.end, rows.life, rows.kinds, rows.code_offsets, directory.twice
         )
-        id_keys = rows.keys()
-        by_key = np.argsort(id_keys, kind="stable")
+        id_keys = rows.keys() if by_id else np.empty(0, np.uint64)
+        by_key = np.argsort(id_keys)
         settled = bool((rows.life == NEVER).all())
         latest = int(rows.end.max()) if settled and len(rows) else NEVER
         return cls(
-            rows, records, rows.life[:0] if settled else rows.life, directory.extent, levels.astype(np.uint8), level_starts.astype(np.int64),
-            cells, starts, signs, bases, tags, directory.entries,
-            id_keys[by_key], by_key.astype(np.uint32), np.array([latest], np.int64),
+            rows, records, rows.life[:0] if settled else rows.life, directory.extent,
+            levels.astype(np.uint8), level_starts.astype(np.int64), cells, starts, signs, bases, tags,
+            directory.entries, id_keys[by_key], by_key.astype(np.uint32), np.array([latest], np.int64),
         )  # fmt: skip
 
     def match(self, posts: "PostColumns | Line", ends: Ends | None = None, first_post: int = NEVER) -> Matches:

@@ -4,7 +4,7 @@
     starts     a cell's words begin here and end where the next cell's begin; their number is a power of two
     signs      a word: one bit for each of 64 classes of terms, set if an entry of the class is there
     bases      where a word's entries begin; they end where the next word's begin
-    tags       16 bits of an entry's term
+    tags       an entry's term, its top 23 bits, sorted within the cell
     entries    the row of the subscription (low 32 bits) and its box inside the cell in 256ths, which rejects most
                candidates without touching their rows: bytes min x, min y, 255 - max x, 255 - max y
 
@@ -50,8 +50,8 @@ def sort_key(cell, term):
 
 @njit(cache=True, nogil=True, inline="always")
 def tag_of(term):
-    """The part of a term by which an entry is told from others of its word: the low 16 of its top TAG_BITS."""
-    return (term >> np.uint64(CELL_BITS)) & np.uint64(0xFFFF)
+    """The part of a term by which an entry is told from others of its cell."""
+    return term >> np.uint64(CELL_BITS)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -76,7 +76,7 @@ def lay_out(keys):
     starts = np.empty(cell_count + 1, np.uint32)
     signs = np.zeros(word_count, np.uint64)
     bases = np.empty(word_count + 1, np.uint32)
-    tags = np.empty(keys.size, np.uint16)
+    tags = np.empty(keys.size, np.uint32)
     cell = word = begin = 0
     while begin < keys.size:
         end = begin + 1
@@ -91,7 +91,7 @@ def lay_out(keys):
             while at < end and np.int64((keys[at] & TAG_MASK) >> np.uint64(TAG_BITS - bits)) == inside:
                 sign = (keys[at] >> np.uint64(TAG_BITS - 6 - bits)) & np.uint64(63)
                 signs[word] |= np.uint64(1) << sign
-                tags[at] = keys[at] & np.uint64(0xFFFF)
+                tags[at] = keys[at] & TAG_MASK
                 at += 1
             word += 1
         cell += 1
@@ -99,6 +99,16 @@ def lay_out(keys):
     starts[cell_count] = word_count
     bases[word_count] = keys.size
     return cells, starts, signs, bases, tags
+
+
+@njit(cache=True, nogil=True)
+def laid_keys(cells, starts, bases, tags):
+    """The sorted keys again, from which several directories are merged."""
+    keys = np.empty(tags.size, np.uint64)
+    for at in range(cells.size):
+        for i in range(bases[starts[at]], bases[starts[at + 1]]):
+            keys[i] = (cells[at] << TAG_SHIFT) | np.uint64(tags[i])
+    return keys
 
 
 @njit(cache=True, nogil=True)

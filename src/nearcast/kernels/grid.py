@@ -59,11 +59,16 @@ def summary_bit(leaf, term):
     return np.int64(pair_hash(mix(np.uint64(leaf + 1)), term) >> np.uint64(64 - SUMMARY_BITS))
 
 
+@njit(cache=True, nogil=True, inline="always")
+def has_bit(bitmap, position):
+    return (bitmap[position >> 6] >> np.uint64(position & 63)) & np.uint64(1) != 0
+
+
 @njit(cache=True, nogil=True)
 def summary_positions(rows, terms, boxes, extent, cells):
-    """The bits that the subscriptions filed as (row, term) set, with repetitions."""
-    capacity = 2 * rows.size + 64
-    out = np.empty(capacity, np.uint32)
+    """The bits that the subscriptions filed as (row, term) set, each once."""
+    known = np.zeros(1 << (SUMMARY_BITS - 6), np.uint64)
+    out = np.empty(rows.size + 64, np.uint32)
     n = 0
     for i in range(rows.size):
         row = rows[i]
@@ -71,19 +76,20 @@ def summary_positions(rows, terms, boxes, extent, cells):
         y1 = grid_cell(boxes[row, 3], extent[1], extent[3], cells)
         x0 = grid_cell(boxes[row, 0], extent[0], extent[2], cells)
         x1 = grid_cell(boxes[row, 2], extent[0], extent[2], cells)
-        if boxes[row, 0] > boxes[row, 2] or (x1 - x0 + 1) * (y1 - y0 + 1) > WIDE:
+        wide = boxes[row, 0] > boxes[row, 2] or (x1 - x0 + 1) * (y1 - y0 + 1) > WIDE
+        if wide:
             x0, x1, y0, y1 = 0, 0, 0, 0
-            wide = True
-        else:
-            wide = False
         for y in range(y0, y1 + 1):
             for x in range(x0, x1 + 1):
-                if n == capacity:
-                    capacity *= 2
-                    more = np.empty(capacity, np.uint32)
-                    more[:n] = out[:n]
+                bit = summary_bit(np.int64(-1) if wide else y * cells + x, terms[i])
+                if has_bit(known, bit):
+                    continue
+                known[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+                if n == out.size:
+                    more = np.empty(2 * n, np.uint32)
+                    more[:n] = out
                     out = more
-                out[n] = summary_bit(np.int64(-1) if wide else y * cells + x, terms[i])
+                out[n] = bit
                 n += 1
     return out[:n].copy()
 
@@ -92,11 +98,6 @@ def summary_positions(rows, terms, boxes, extent, cells):
 def set_bits(bitmap, positions):
     for i in range(positions.size):
         bitmap[positions[i] >> 6] |= np.uint64(1) << np.uint64(positions[i] & 63)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def has_bit(bitmap, position):
-    return (bitmap[position >> 6] >> np.uint64(position & 63)) & np.uint64(1) != 0
 
 
 @njit(cache=True, nogil=True)

@@ -77,13 +77,13 @@ def latest_rows(id_keys, id_rows, records, keys):
 
 @njit(cache=True, nogil=True)
 def digests(numbers, shape, shape_offsets, code, code_offsets, extra):
-    """A 64-bit digest of each encoded query: its numbers (as bits, one row each), its shape, its code, and `extra`."""
-    out = np.empty(numbers.shape[0], np.uint64)
+    """A 64-bit digest of each encoded query: its numbers (as bits, an array each), shape, code, and `extra`."""
+    out = np.empty(extra.size, np.uint64)
     shape_bits = shape.view(np.uint64)
     for row in range(out.size):
         z = mix(extra[row])
-        for j in range(numbers.shape[1]):
-            z = mix(z ^ numbers[row, j])
+        for column in numbers:
+            z = mix(z ^ column[row])
         for j in range(shape_offsets[row], shape_offsets[row + 1]):
             z = mix(z ^ shape_bits[j])
         for j in range(code_offsets[row], code_offsets[row + 1]):

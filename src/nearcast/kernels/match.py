@@ -20,7 +20,7 @@ FEW = 40  # up to so many terms a linear scan beats sorting
 BEGINNING = np.int64(-(2**63))
 NEVER = np.int64(2**63 - 1)
 WAVE = 64  # posts
-AHEAD = 6  # posts, for which memory is asked beforehand
+AHEAD = 10  # posts, for which memory is asked beforehand
 SEQ, CODE, START, END = 4, 5, 6, 7  # columns of a record; the first four are its box
 WAITS = np.int64(1) << 60  # flags of a record
 TWICE = np.int64(1) << 61
@@ -28,7 +28,7 @@ LANES = np.uint64(0x00FF00FF00FF00FF)
 GUARDS = np.uint64(0x0100010001000100)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def distinct_terms(terms, begin, end, scratch):
     """The distinct terms of a post into `scratch`, sorted if there are more than FEW; boundaries (0) left out."""
     n = 0
@@ -57,8 +57,8 @@ def distinct_terms(terms, begin, end, scratch):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def has_term(term, distinct, n, is_sorted):
-    if is_sorted:
+def has_term(term, distinct, n):
+    if n > FEW:
         at = lower_bound(distinct[:n], term)
         return at < n and distinct[at] == term
     for j in range(n):  # noqa: SIM110 (any() is slower here)
@@ -81,10 +81,10 @@ def has_phrase(code, begin, length, terms, first, last):
     return False
 
 
-@njit(cache=True, nogil=True)
-def first_true_key(code, begin, end, terms, first, last, distinct, n, is_sorted):
+@njit(cache=True, nogil=True, forceinline=True)
+def first_true_key(code, begin, end, terms, offsets, post, distinct, n):
     """(found, key): the key of the first conjunction that the post satisfies; an empty code is satisfied under
-    ANY_TERM.
+    ANY_TERM. `distinct` are the post's n distinct terms, sorted if there are more than FEW.
     """
     if begin == end:
         return True, np.uint64(0)
@@ -100,11 +100,11 @@ def first_true_key(code, begin, end, terms, first, last, distinct, n, is_sorted)
             if satisfied:
                 present = True
                 for j in range(length):
-                    if not has_term(code[begin + 1 + j], distinct, n, is_sorted):
+                    if not has_term(code[begin + 1 + j], distinct, n):
                         present = False
                         break
                 if present and length > 1:
-                    present = has_phrase(code, begin + 1, length, terms, first, last)
+                    present = has_phrase(code, begin + 1, length, terms, offsets[post], offsets[post + 1])
                 satisfied = present != ((header & NEGATIVE) != 0)
             begin += 1 + length
             if header & LAST:
@@ -283,16 +283,16 @@ def in_boxes(count, near, places, records, bounds, code):
     return kept
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def holds(
-    row, term, lon, lat, ts, terms, first, last, distinct, first_post,
+    row, term, lon, lat, ts, terms, offsets, post, distinct, first_post,
     records, bounds, code, shape, shape_offsets, life, changed, changed_rows, changed_ends,
 ):  # fmt: skip
     """Whether a post in the box of a subscription satisfies it, under this term and no other."""
     word = records[row, CODE]
     begin = word & 0xFFFFFFFF
     ok, true_key = first_true_key(
-        code, begin, begin + ((word >> 32) & 0xFFFFFF), terms, first, last, distinct, distinct.size, last - first > FEW
+        code, begin, begin + ((word >> 32) & 0xFFFFFF), terms, offsets, post, distinct, distinct.size
     )
     if not ok or true_key != term:
         return False
@@ -346,7 +346,7 @@ def match_posts(
             post = wanted[at]
             if not holds(
                 row, words[near[3 * i + 1]], places[at, 0], places[at, 1], times[at],
-                terms, offsets[post], offsets[post + 1], words[firsts[at] : firsts[at + 1] - 1], first_post,
+                terms, offsets, post, words[firsts[at] : firsts[at + 1] - 1], first_post,
                 records, bounds, code, shape, shape_offsets, life, changed, changed_rows, changed_ends,
             ):  # fmt: skip
                 continue

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.match import FEW, distinct_terms, first_true_key
+from nearcast.kernels.match import distinct_terms, first_true_key
 from nearcast.kernels.regions import in_bbox, in_region
 
 
@@ -33,7 +33,7 @@ def scan_posts(
             for i in range(count):
                 terms[i] = vocabulary[codes[first + i]]
             n = distinct_terms(terms, 0, count, scratch)
-            ok, _ = first_true_key(code, 0, code.size, terms, 0, count, scratch, n, count > FEW)
+            ok, _ = first_true_key(code, 0, code.size, terms, (0, count), 0, scratch, n)
             if not ok:
                 continue
         if kind > 1 and not in_region(kind, west, south, east, north, shape, 0, shape.size, lon[row], lat[row]):

@@ -49,6 +49,7 @@ OPS = pa.schema(
         pa.field("id_text", pa.string()),
         pa.field("ts", pa.int64()),  # null: the clock decides
         pa.field("sql", pa.string()),  # null for bulk subscriptions
+        pa.field("digest", pa.uint64(), nullable=False),  # of what the query means, however it is filed
         *QUERY_FIELDS,
     ]
 )

@@ -10,11 +10,9 @@ import numpy as np
 
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Segment
-from nearcast.pipeline.plan import Plan, open_segments
+from nearcast.pipeline.plan import Plan, open_segments, write_segment
 from nearcast.pipeline.settings import Settings
-from nearcast.state.bundle import bundle_table
 from nearcast.state.directory import StateDirectory
-from nearcast.state.files import write_table
 from nearcast.state.manifest import SUBSCRIPTIONS, Manifest, SegmentRef, commit
 
 
@@ -44,12 +42,9 @@ def write_share(plan: Plan, rows: Rows, worker: int, facts: dict[str, int]) -> S
     """The segment of the rows that one worker keeps."""
     keepers, home = plan.router.keepers(rows, plan.settings.workers)
     mine = np.flatnonzero(keepers[:, worker])
-    name = plan.state.new_name(SUBSCRIPTIONS, plan.batch, worker)
     if not len(mine):
-        return SegmentRef(SUBSCRIPTIONS, name, 0, 0, plan.batch, worker)
-    share = rows.take(mine)
-    share = Rows(**{**share.__dict__, "home": (home[mine] == worker).astype(np.uint8)})
-    segment = Segment.build(share, plan.filing)
-    arrays = {**segment.arrays(), "summary": plan.router.summary(segment.rows)}
-    size = write_table(plan.state.path(name), bundle_table(arrays))
-    return SegmentRef(SUBSCRIPTIONS, name, len(share), size, plan.batch, worker, facts=facts)
+        return SegmentRef(SUBSCRIPTIONS, "", 0, 0, plan.batch, worker)
+    rows = Rows(**{**rows.__dict__, "home": (home == worker).astype(np.uint8)})
+    segment = Segment.build(rows, plan.filing, mine)
+    name, size = write_segment(plan, segment, worker)
+    return SegmentRef(SUBSCRIPTIONS, name, len(segment), size, plan.batch, worker, facts=facts)

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from nearcast.index.posts import PostSegment, are_deleted, chunk, write_posts
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Segment
-from nearcast.index.subscriptions import read_ends
+from nearcast.index.subscriptions import read_logs, standing_ends
 from nearcast.kernels.register import file_codes
 from nearcast.model.ops import BEGINNING, NEVER
-from nearcast.pipeline.plan import Plan, open_segments
+from nearcast.pipeline.plan import Plan, open_frequencies, open_segments, write_segment
 from nearcast.pipeline.report import Report
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.deletes import deletes_for
@@ -36,10 +36,11 @@ from nearcast.state.manifest import (
 )
 from nearcast.state.merging import run_to_merge, to_merge
 from nearcast.state.results import Results
-from nearcast.state.terms import TermTable, frequencies
+from nearcast.state.terms import TermTable
 
 FILES_CLEANED = 8  # of the archive, in one batch at most
-MANY_ENDS = 0.2  # of a segment's rows: then it is rewritten alone
+MANY_ENDS = 0.3  # of a segment's rows: then it is rewritten alone
+LOGGED = 100_000  # ends may wait in any case
 
 
 def do_chores(plan: Plan, worker: int, report: Report) -> None:
@@ -163,24 +164,35 @@ class Chores:
 
     def merge_subscriptions(self) -> None:
         refs = self.mine(SUBSCRIPTIONS)
-        ends = [(ref.batch, ref.rows) for ref in self.manifest.of(ENDS)]
         for ended in (0, 1):
             old = to_merge([ref for ref in refs if ref.facts.get("ended", 0) == ended])
-            if not old and not ended:  # nothing to merge: is there a segment that is mostly ended?
-                pending = {r.name: sum(n for b, n in ends if b > r.facts.get("folded", -1)) for r in refs}
-                old = [r for r in refs if pending[r.name] > MANY_ENDS * r.rows + 1000][:1]
+            if not old and not ended:
+                old = self.mostly_ended(refs)
             if old:
                 self.replace(old, self.rewrite(old, bool(ended)))
                 return
+
+    def mostly_ended(self, refs: list[SegmentRef]) -> list[SegmentRef]:
+        """A segment, if there is one, of which later ops have ended many rows; or that keeps old logs from going."""
+        logs = self.manifest.of(ENDS)
+        if not logs:
+            return []
+        ends = standing_ends(
+            open_segments(self.plan, [ref.name for ref in refs]), read_logs(self.plan.state, self.manifest)
+        )
+        many = [ref for ref in refs if len(ends[ref.name].rows) > MANY_ENDS * ref.rows]
+        if not many and sum(log.rows for log in logs) > sum(ref.rows for ref in refs) // 2 + LOGGED:
+            many = sorted(refs, key=lambda ref: ref.facts.get("folded", ref.batch - 1))
+        return many[:1]
 
     def rewrite(self, old: list[SegmentRef], ended: bool) -> list[SegmentRef]:
         """Segments as one, ends folded in, words filed by what is frequent now; what has ended apart."""
         segments = open_segments(self.plan, [ref.name for ref in old])
         first = NEVER if self.manifest.first_post is None else self.manifest.first_post
-        log = read_ends(self.plan.state, self.manifest)
+        ends = standing_ends(segments, read_logs(self.plan.state, self.manifest))
         parts = []
-        for segment in segments.values():
-            stop = log.of(segment).applied(segment.rows, np.arange(len(segment)), first)
+        for name, segment in segments.items():
+            stop = ends[name].applied(segment.rows, np.arange(len(segment)), first)
             unresolved = (segment.rows.life != NEVER) & (first == NEVER)
             life = np.where(unresolved, segment.rows.life, NEVER)
             parts.append(Rows(**{**segment.rows.__dict__, "end": stop, "life": life}))
@@ -196,12 +208,9 @@ class Chores:
         return refs
 
     def write_subscriptions(self, rows: Rows, old: list[SegmentRef], ended: int) -> SegmentRef:
-        tables = [TermTable.open(self.plan.state.path(ref.name)) for ref in self.manifest.of(TERMS)]
-        code = file_codes(rows.code, rows.code_offsets, *frequencies(tables))
+        code = file_codes(rows.code, rows.code_offsets, *open_frequencies(self.plan))
         segment = Segment.build(Rows(**{**rows.__dict__, "code": code}), self.plan.filing)
-        name = self.name(SUBSCRIPTIONS)
-        arrays = {**segment.arrays(), "summary": self.plan.router.summary(segment.rows)}
-        size = write_table(self.plan.state.path(name), bundle_table(arrays))
+        name, size = write_segment(self.plan, segment, self.worker)
         return self.ref(SUBSCRIPTIONS, name, len(rows), size, old, ended=ended, folded=self.plan.batch - 1)
 
     # -- the rest, by worker 0 -----------------------------------------------------------------------------------------

@@ -10,6 +10,12 @@ import pyarrow.compute as pc
 
 from nearcast.geo.regions import encode as encode_region
 from nearcast.geo.wkt import parse_polygon
+from nearcast.index.posts import chunk
+from nearcast.index.rows import flat_lists, frozen, take_lists
+from nearcast.kernels.hashing import hash_strings
+from nearcast.kernels.keywords import are_plain, plain_codes
+from nearcast.kernels.lookup import digests
+from nearcast.kernels.register import file_codes
 from nearcast.language import check_can_stand, check_search, check_subscription, encode_query, parse
 from nearcast.language.encode import encode_expression
 from nearcast.language.keywords import parse_contains
@@ -21,7 +27,7 @@ from nearcast.model.regions import EVERYWHERE, RECT, Circle, Region
 from nearcast.text.tokenizer import Tokenizer
 
 EXPRESSION = r'["()]|\b(?:AND|OR|NOT)\b'  # a text with any of these is more than words
-NOTHING = {
+NOTHING: dict[str, Any] = {
     "region_kind": EVERYWHERE, "min_lon": -180.0, "min_lat": -90.0, "max_lon": 180.0, "max_lat": 90.0,
     "shape": [], "code": [], "since": BEGINNING, "until": NEVER, "life": NEVER, "predicates": None, "columns": None,
 }  # fmt: skip
@@ -42,7 +48,7 @@ def encode_ops(
     parts: list[tuple[np.ndarray, pa.Table]] = []
     rest = np.flatnonzero(~bulk & ~by_sql)
     if len(rest):
-        parts.append((rest, _one_by_one(rest, lambda _: dict(NOTHING), reasons)))
+        parts.append((rest, _nothing(len(rest))))
     if by_sql.any():
         rows = np.flatnonzero(by_sql)
         texts, kinds = raw["sql"].take(pa.array(rows)).to_pylist(), codes.take(pa.array(rows)).to_pylist()
@@ -56,13 +62,55 @@ def encode_ops(
     queries = pa.concat_tables([table for _, table in parts])
     if len(parts) > 1:
         queries = queries.take(pa.array(order))
-    base = [codes, raw["id"], raw["id_text"], raw["ts"], raw["sql"]]
+    base = [codes, raw["id"], raw["id_text"], raw["ts"], raw["sql"], pa.array(digests_of(queries))]
     ops = pa.table([*base, *queries.columns], schema=OPS)
     if not reasons:
         return ops, REJECTS.empty_table()
     bad = np.array(sorted(reasons))
     kept = np.setdiff1d(np.arange(len(raw)), bad)
     return ops.take(pa.array(kept)), reject_rows(raw, bad, [reasons[i] for i in bad])
+
+
+def digests_of(queries: pa.Table) -> np.ndarray:
+    """A hash of what each query means, taken before its words are ordered by frequency."""
+    shape, shape_offsets = flat_lists(queries["shape"])
+    code, code_offsets = flat_lists(queries["code"])
+    numbers = [queries[name].to_numpy().view(np.uint64) for name in ("min_lon", "min_lat", "max_lon", "max_lat")]
+    numbers += [queries[name].to_numpy().view(np.uint64) for name in ("since", "until", "life")]
+    numbers.append(queries["region_kind"].to_numpy().astype(np.uint64))
+    extra = np.zeros(len(queries), np.uint64)
+    for salt, name in ((3, "predicates"), (5, "columns")):
+        if queries[name].null_count < len(queries):
+            texts = chunk(queries[name])
+            data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+            offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+            hashed = hash_strings(data, offsets.astype(np.int64)).view(np.uint64)
+            extra += np.where(texts.is_null().to_numpy(zero_copy_only=False), np.uint64(0), hashed * np.uint64(salt))
+    return digests(tuple(frozen(each) for each in numbers), shape, shape_offsets, code, code_offsets, extra)
+
+
+def file_ops(ops: pa.Table, frequencies: tuple[np.ndarray, np.ndarray]) -> pa.Table:
+    """The ops with each conjunction's rarest word marked as the one it is filed under."""
+    code, offsets = flat_lists(ops["code"])
+    filed = pa.ListArray.from_arrays(
+        pa.array(offsets.astype(np.int32)), pa.array(file_codes(code, offsets, *frequencies))
+    )
+    return ops.set_column(ops.schema.get_field_index("code"), OPS.field("code"), filed)
+
+
+def _nothing(count: int) -> pa.Table:
+    """What ops that ask nothing carry in place of a query."""
+    columns = []
+    for field in QUERY_FIELDS:
+        value = NOTHING[field.name]
+        if isinstance(value, list):
+            offsets = pa.array(np.zeros(count + 1, np.int32))
+            columns.append(pa.ListArray.from_arrays(offsets, pa.array([], field.type.value_type)))
+        else:
+            columns.append(
+                pa.nulls(count, field.type) if value is None else pa.repeat(pa.scalar(value, field.type), count)
+            )
+    return pa.table(columns, schema=pa.schema(QUERY_FIELDS))
 
 
 def reject_rows(raw: pa.Table, rows: np.ndarray, reasons: list[str]) -> pa.Table:
@@ -166,12 +214,40 @@ def _bulk_regions(
 def _bulk_codes(
     table: pa.Table, tokenizer: Tokenizer, rows: np.ndarray, reasons: dict[int, str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The codes of `text` (all words) or `overlaps` (any word); expressions are parsed, plain words are not."""
+    """The codes of `text` (all words) or `overlaps` (any word); expressions are parsed, words are not."""
     n = len(table)
     words = [table[name] if name in table.column_names else pa.nulls(n, pa.string()) for name in ("text", "overlaps")]
     given = [pc.is_valid(column).to_numpy(zero_copy_only=False) for column in words]
-    text = pc.utf8_trim_whitespace(pc.fill_null(pc.coalesce(*words), ""))
+    text = pc.fill_null(pc.coalesce(*words), "")
     text = pa.concat_arrays(text.chunks) if isinstance(text, pa.ChunkedArray) else text
+    offsets = np.frombuffer(text.buffers()[1], np.int32)[text.offset : text.offset + n + 1]
+    plain = are_plain(np.frombuffer(text.buffers()[2] or b"", np.uint8), offsets) & ~(given[0] & given[1])
+    if plain.all():
+        return plain_codes(*tokenizer.terms(text), given[1])
+    easy, hard = np.flatnonzero(plain), np.flatnonzero(~plain)
+    code, ends = plain_codes(*tokenizer.terms(text.take(pa.array(easy))), given[1][easy])
+    pick = pa.array(hard)
+    some = [column.take(pick) for column in words]
+    more, more_ends = _general_codes(
+        text.take(pick), some, [each[hard] for each in given], tokenizer, rows[hard], reasons
+    )
+    both = np.concatenate([ends, ends[-1] + more_ends[1:]])
+    order = np.empty(n, np.int64)
+    order[np.concatenate([easy, hard])] = np.arange(n)
+    return take_lists(np.concatenate([code, more]), both, order)
+
+
+def _general_codes(
+    text: pa.StringArray,
+    words: list[pa.Array],
+    given: list[np.ndarray],
+    tokenizer: Tokenizer,
+    rows: np.ndarray,
+    reasons: dict[int, str],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Words of any script, tags, and expressions."""
+    n = len(text)
+    text = pc.utf8_trim_whitespace(text)
     pieces = pc.utf8_split_whitespace(text)
     edges = pieces.offsets.to_numpy().astype(np.int64)
     code, ends, strange = _literals(pieces.values, tokenizer)

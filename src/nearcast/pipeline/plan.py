@@ -13,9 +13,11 @@ from nearcast.index.segment import Segment
 from nearcast.kernels.grid import SUMMARY_BITS, set_bits
 from nearcast.pipeline.settings import Settings
 from nearcast.routing.uniform_grid import UniformGrid
-from nearcast.state.bundle import open_bundle
+from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.directory import StateDirectory
-from nearcast.state.manifest import SUBSCRIPTIONS, Manifest
+from nearcast.state.files import write_table
+from nearcast.state.manifest import SUBSCRIPTIONS, TERMS, Manifest
+from nearcast.state.terms import TermTable, frequencies
 from nearcast.text.tokenizer import Tokenizer
 
 
@@ -73,6 +75,13 @@ def open_segments(plan: Plan, names: list[str]) -> dict[str, Segment]:
     return {name: _segments[name] for name in names}
 
 
+def write_segment(plan: Plan, segment: Segment, worker: int) -> tuple[str, int]:
+    """Write subscriptions with their textual summary; the name and the size of the file."""
+    name = plan.state.new_name(SUBSCRIPTIONS, plan.batch, worker)
+    arrays = {**segment.arrays(), "summary": plan.router.summary(segment.rows)}
+    return name, write_table(plan.state.path(name), bundle_table(arrays))
+
+
 _summary: tuple[str, frozenset[str], np.ndarray] | None = None
 
 
@@ -90,3 +99,16 @@ def open_summary(plan: Plan) -> np.ndarray:
         set_bits(_summary[2], np.asarray(open_bundle(plan.state.path(name))["summary"]))
     _summary = (plan.root, names, _summary[2])
     return _summary[2]
+
+
+_frequencies: tuple[frozenset[str], tuple[np.ndarray, np.ndarray]] | None = None
+
+
+def open_frequencies(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted terms and in how many posts each was seen; kept in the process while the state has the same tables."""
+    global _frequencies
+    names = frozenset(ref.name for ref in plan.manifest.of(TERMS))
+    if _frequencies is None or _frequencies[0] != names:
+        tables = [TermTable.open(plan.state.path(name)) for name in sorted(names)]
+        _frequencies = (names, frequencies(tables))
+    return _frequencies[1]

@@ -9,9 +9,9 @@ import pyarrow as pa
 from nearcast.index.posts import chunk
 from nearcast.kernels.grid import may_match
 from nearcast.model.posts import REJECTS as REJECTED
-from nearcast.pipeline.encode_ops import encode_ops
+from nearcast.pipeline.encode_ops import encode_ops, file_ops
 from nearcast.pipeline.packets import OPS, POSTS, REJECTS, SEEN, by_worker, pack
-from nearcast.pipeline.plan import Plan, open_summary
+from nearcast.pipeline.plan import Plan, open_frequencies, open_summary
 from nearcast.reader.rows import json_row, post_rows
 
 Packets = Iterator[tuple[int, bytes]]
@@ -64,6 +64,7 @@ def without_future(plan: Plan, posts: pa.Table) -> tuple[pa.Table, pa.Table]:
 def route_ops(plan: Plan, raw: pa.Table, order: int) -> Packets:
     """Every worker gets every op: each works out alike what the ops mean, and files what concerns its leaves."""
     ops, rejects = encode_ops(raw, plan.tokenizer)
+    ops = file_ops(ops, open_frequencies(plan))
     for packet in pack(OPS, ops, order, plan.spool):
         for worker in range(plan.settings.workers):
             yield worker, packet

@@ -5,8 +5,9 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,33 +54,41 @@ def run(
     if (inputs.posts or inputs.ops) and not found:
         say(f"nothing to read yet: no file there ends in {', '.join(ENDINGS)}")
     with WriterLock(directory):
-        say("opening the state")
-        begin(directory, settings, lambda: sample_of(inputs))
-        check_checkpoint(directory)
-        align(directory, settings)
-        sweep(directory)
-        empty_spool(directory)
-        spark = started(directory, memory, say)
-        try:
+        if directory.exists():
+            check_checkpoint(directory)
+        with opened(directory, inputs, settings, memory, say) as spark:
             say("streaming")
             packets = read_packets(spark, directory, settings, inputs)
             return follow(directory, settings, packets, drain, on_commit, stop, sink)
-        finally:
-            spark.stop()
 
 
-def started(state: StateDirectory, memory: str, say: Callable[[str], None]) -> SparkSession:
-    """Spark, with every kernel compiled: both take their time, so they take it together."""
-    with ThreadPoolExecutor(1) as pool:
-        compiled = pool.submit(warm_up)
-        if is_warm():
-            say("starting Spark")
-        else:
-            say("compiling kernels and starting Spark (half a minute, the first time only)")
-        spark = local_session(cores(), memory, state.root / "spark.log")
-        compiled.result()
+@contextmanager
+def opened(
+    state: StateDirectory, inputs: Inputs, settings: Settings, memory: str, say: Callable[[str], None]
+) -> Iterator[SparkSession]:
+    """The state made ready, kernels compiled and Spark started: each takes its time, so they take it together."""
+    if is_warm():
+        say("starting Spark")
+    else:
+        say("compiling kernels and starting Spark (half a minute, the first time only)")
+    with ThreadPoolExecutor(2) as pool:
+        starting = pool.submit(local_session, cores(), memory, state.root / "spark.log")
+        compiling = pool.submit(warm_up)
+        try:
+            begin(state, settings, lambda: sample_of(inputs))
+            align(state, settings)
+            sweep(state)
+            empty_spool(state)
+            compiling.result()
+        except BaseException:
+            starting.result().stop()
+            raise
+    spark = starting.result()
     threading.Thread(target=prime, args=(spark,), daemon=True).start()
-    return spark
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def follow(

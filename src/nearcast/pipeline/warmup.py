@@ -65,7 +65,9 @@ def subscriptions(folder: Path) -> None:
     plan = Plan(str(state.root), replace(state.newest(), first_post=0), settings)
     may_match(np.zeros(1, np.int32), np.ones(1, np.uint64), np.arange(2), open_summary(plan))
     query = {**NOTHING, "code": [1 | CODE_LAST, 12345]}
-    ops = pa.Table.from_pylist([{"op": 0, "id": 1, "id_text": None, "ts": None, "sql": None, **query}], schema=OPS)
+    ops = pa.Table.from_pylist(
+        [{"op": 0, "id": 1, "id_text": None, "ts": None, "sql": None, "digest": 1, **query}], schema=OPS
+    )
     posts = pa.table({
         "id": [1, 2], "id_text": pa.nulls(2, pa.string()), "ts": [1, 2], "lon": [0.0, 1.0], "lat": [0.0, 1.0],
         "text": ["a", "b"], "leaf": pa.array([0, 0], pa.int32()), "wanted": [True, True],
@@ -103,3 +105,7 @@ def warm_up() -> None:
         rest(Path(name))
     MARK.parent.mkdir(parents=True, exist_ok=True)
     MARK.touch()
+
+
+if __name__ == "__main__":
+    warm_up()

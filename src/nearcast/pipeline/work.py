@@ -11,7 +11,7 @@ from nearcast.index.attributes import satisfied
 from nearcast.index.posts import PostSegment, Vocabulary, chunk, post_fingerprints, write_posts
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Matches, PostColumns, Segment
-from nearcast.index.subscriptions import EndLog, SubscriptionSet, ids_of, read_ends
+from nearcast.index.subscriptions import EndLog, SubscriptionSet, ids_of, read_logs
 from nearcast.kernels.lookup import sorted_members
 from nearcast.kernels.mix import id_keys
 from nearcast.model.ops import BEGINNING, NEVER
@@ -19,7 +19,7 @@ from nearcast.model.posts import REJECTS
 from nearcast.pipeline import packets as kinds
 from nearcast.pipeline.chores import do_chores
 from nearcast.pipeline.dictionary import new_words
-from nearcast.pipeline.plan import Plan, open_segments
+from nearcast.pipeline.plan import Plan, open_segments, write_segment
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.resolve import Resolved, resolve
 from nearcast.state import results as outbox
@@ -30,7 +30,7 @@ from nearcast.state.files import write_table
 from nearcast.state.manifest import DELETES, ENDS, POSTS, RESULTS, SUBSCRIPTIONS, TERMS, SegmentRef
 from nearcast.state.manifest import REJECTS as REJECTED
 from nearcast.state.results import LATE, MATCH, Results
-from nearcast.state.terms import TermTable, frequencies
+from nearcast.state.terms import TermTable
 
 
 def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
@@ -85,20 +85,18 @@ class Task:
         """The subscriptions of this worker (or of all), and those that this batch adds."""
         names = [ref.name for ref in self.manifest.of(SUBSCRIPTIONS) if all_workers or self.mine(ref)]
         segments = open_segments(self.plan, names)
-        ends = read_ends(self.plan.state, self.manifest)
-        if more is not None:
-            ends = EndLog.concat([ends, more.ends])
+        logs = read_logs(self.plan.state, self.manifest)
         if own is not None:
             segments = {**segments, self.own_name: own}
-        return SubscriptionSet(segments, ends, self.first_post, self.plan.filing)
+        ends = EndLog.empty() if more is None else more.ends
+        return SubscriptionSet(segments, ends, self.first_post, logs)
 
     def apply(self, ops: pa.Table) -> Resolved:
         """Work out what the ops mean and write this worker's share of the result."""
         report, plan = self.report, self.plan
         with report.timed("ops"):
-            tables = [TermTable.open(plan.state.path(ref.name)) for ref in self.manifest.of(TERMS)]
             everyone = self.standing(all_workers=True)
-            resolved = resolve(ops, everyone, self.manifest.clock, self.manifest.next_op, frequencies(tables))
+            resolved = resolve(ops, everyone, self.manifest.clock, self.manifest.next_op)
             report.ops = len(ops)
             self.own = self._file(resolved.rows)
         if self.worker == 0:
@@ -123,15 +121,12 @@ class Task:
         mine = np.flatnonzero(keepers[:, self.worker])
         if not len(mine):
             return None
-        rows = rows.take(mine)
-        rows = Rows(**{**rows.__dict__, "home": (home[mine] == self.worker).astype(np.uint8)})
-        segment = Segment.build(rows, self.plan.filing)
-        name = self.new_name(SUBSCRIPTIONS)
-        arrays = {**segment.arrays(), "summary": self.plan.router.summary(segment.rows)}
-        size = write_table(self.plan.state.path(name), bundle_table(arrays))
+        rows = Rows(**{**rows.__dict__, "home": (home == self.worker).astype(np.uint8)})
+        segment = Segment.build(rows, self.plan.filing, mine)
+        name, size = write_segment(self.plan, segment, self.worker)
         self.own_name = name
-        self.add(SUBSCRIPTIONS, name, len(rows), size)
-        self.report.count(filed=len(rows))
+        self.add(SUBSCRIPTIONS, name, len(segment), size)
+        self.report.count(filed=len(segment))
         return segment
 
     def catch_up(self, resolved: Resolved) -> list[Results]:

@@ -66,7 +66,7 @@ class UniformGrid:
 
     def summary(self, rows: Rows) -> np.ndarray:
         filed, terms = key_terms(rows.code, rows.code_offsets)
-        return np.unique(summary_positions(filed, terms, rows.boxes, self._extent, self.cells))
+        return summary_positions(filed, terms, rows.boxes, self._extent, self.cells)
 
     def save(self, path: Path) -> None:
         write_text(

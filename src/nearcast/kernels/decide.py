@@ -1,0 +1,63 @@
+"""What each op of a batch does, one id after the other: the rules of subscribing, repeating, replacing and ending."""
+
+import numpy as np
+from numba import njit
+
+from nearcast.kernels.match import ends_at
+from nearcast.kernels.sorting import sort_in_place
+
+UNKNOWN, FRESH, SAME, REPLACES, ENDS = 0, 1, 2, 3, 4
+
+
+@njit(cache=True, nogil=True)
+def group_starts(keys, order):
+    """Where each id begins in `order`, which sorts the keys; in each group positions are put in order too."""
+    starts = np.empty(order.size + 1, np.int64)
+    n = 0
+    for i in range(order.size):
+        if i == 0 or keys[order[i]] != keys[order[i - 1]]:
+            starts[n] = i
+            n += 1
+    starts[n] = order.size
+    for group in range(n):
+        if starts[group + 1] - starts[group] > 1:
+            sort_in_place(order[starts[group] : starts[group + 1]], starts[group + 1] - starts[group])
+    return starts[: n + 1].copy()
+
+
+@njit(cache=True, nogil=True)
+def decide(
+    order, starts, subscribing, moment, digest, since, until, life, seqs, now, first_post,
+    known_seq, known_digest, known_end,
+):  # fmt: skip
+    """For each op: what it does, when, which version (`seq`) it ends, and whether its id had a version before.
+
+    `known_*` describe the newest version of each id before the batch, seq -1 where there is none.
+    """
+    n = order.size
+    does, when = np.empty(n, np.uint8), np.empty(n, np.int64)
+    ended, before = np.full(n, -1, np.int64), np.zeros(n, np.bool_)
+    for group in range(starts.size - 1):
+        seq, meaning, end = known_seq[group], known_digest[group], known_end[group]
+        for at in range(starts[group], starts[group + 1]):
+            op = order[at]
+            stands = seq >= 0 and end > now
+            when[op] = moment[op]
+            if not subscribing[op]:
+                does[op] = ENDS if stands else UNKNOWN
+            elif not stands:
+                does[op] = FRESH
+            elif meaning == digest[op]:
+                does[op] = SAME
+            else:
+                does[op] = REPLACES
+                when[op] = moment[op] if moment[op] > now else now
+            if does[op] == ENDS or does[op] == REPLACES:
+                ended[op] = seq
+                end = when[op] if when[op] < end else end
+            if does[op] == FRESH or does[op] == REPLACES:
+                before[op] = seq >= 0
+                seq, meaning = seqs[op], digest[op]
+                begin = when[op] if when[op] > since[op] else since[op]
+                end = ends_at(begin, until[op], life[op], first_post)
+    return does, when, ended, before
