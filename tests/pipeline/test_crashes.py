@@ -14,7 +14,7 @@ import pytest
 
 from nearcast.pipeline.batch import begin, run_batch
 from nearcast.pipeline.settings import Settings
-from nearcast.pipeline.warmup import SQL
+from nearcast.pipeline.warmup import SUBSCRIPTION as SQL
 from nearcast.reader.reader import Reader
 from nearcast.reader.results import read_results
 from nearcast.sources.records import normalise

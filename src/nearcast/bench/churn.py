@@ -13,6 +13,7 @@ from nearcast.bench.figures import Progress, figure
 from nearcast.bench.queries import as_ops, write_parquet
 from nearcast.pipeline.batch import begin
 from nearcast.pipeline.settings import Settings
+from nearcast.pipeline.source import OPS_A_BATCH
 from nearcast.sources.file_log import FileLog
 from nearcast.sources.formats import whole_file
 from nearcast.sources.records import normalise
@@ -24,7 +25,6 @@ from nearcast.state.files import write_table
 from nearcast.state.manifest import SUBSCRIPTIONS, Manifest
 from nearcast.state.merging import FAN
 
-OPS_A_BATCH = 500_000  # as the pipeline's source takes them
 A_FILE = 1_000_000  # subscriptions
 FEWEST_SAMPLED, SAMPLED = 10_000, 1_000_000  # posts, for the words and places of queries
 VOCABULARY = 1_000_000  # words: a day of tweets has as many, and Q2 is about those outside their top 1%

@@ -21,23 +21,26 @@ def run(
     posts: int = 200_000,
     repeats: int = 5,
     live: int = 1_000_000,
-    steps: int = 12,
+    step: int = 500_000,
+    steps: int = 8,
     workers: int = 2,
     or_share: float = 0.0,
     full: bool = False,
-    parts: tuple[str, ...] = PARTS,
+    parts: str | tuple[str, ...] = PARTS,
     seed: int = 1,
     folder: str | None = None,
 ) -> dict[str, Any]:
-    """`size` subscriptions in the kernel, `live` Q2 queries under churn (10 million with `full`), `posts` in a batch.
+    """`size` subscriptions in the kernel and `posts` in its batch; `live` Q2 queries under churn (10 million with
+    `full`), with `step` posts to a batch.
 
-    PS2Stream joins words "by either AND or OR". In a world as dense as the generator's, every 100,000 queries of which
-    a third have OR (`or_share` 0.5) add 18 matches to every post, each to be written: here words are joined by AND,
-    unless told otherwise.
+    PS2Stream joins words "by either AND or OR". A word in an OR may be as frequent as any, so that such queries match
+    far more posts, each match to be written: here words are joined by AND, unless `or_share` says otherwise.
     """
     live = FULL if full else live
+    parts = (parts,) if isinstance(parts, str) else parts
     parameters = {
-        "seed": seed, "size": size, "posts_a_batch": posts, "repeats": repeats, "live_queries": live, "steps": steps,
+        "seed": seed, "size": size, "posts_a_batch": posts, "repeats": repeats, "live_queries": live,
+        "posts_a_step": step, "steps": steps,
         "workers": workers, "or_share": or_share, "parts": list(parts),
     }  # fmt: skip
     facts, figures = machine(), {}
@@ -45,5 +48,5 @@ def run(
         figures["kernel"] = measure_kernel(progress, size, posts, repeats, seed)
     if "churn" in parts:
         with TemporaryDirectory(prefix="nearcast-bench-", dir=folder) as scratch:
-            figures |= measure_churn(progress, Path(scratch), live, posts, steps, workers, or_share, seed)
+            figures |= measure_churn(progress, Path(scratch), live, step, steps, workers, or_share, seed)
     return {"bench": "pubsub", "machine": facts, "parameters": parameters, "figures": figures}

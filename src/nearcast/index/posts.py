@@ -1,36 +1,38 @@
-"""A segment of posts: sorted by leaf and along the Z-order curve, words as numbers into its own vocabulary.
+"""A segment of posts on disk, memory-mapped.
 
-Three files hold one: `.arrow` with what searches look at, memory-mapped; `.index.arrow` with the vocabulary and the
-sorted fingerprints by which duplicates are recognised; `.text.arrow` with texts and attributes in compressed blocks
-of BLOCK rows, of which only those that hold a wanted post are read.
+Up to three files hold one: `.arrow` with the arrays of `post_layout`, `.index.arrow` with the sorted fingerprints by
+which duplicates are recognised, and `.attributes.arrow`, where posts have attributes, with those in compressed blocks
+of ATTRIBUTE_BLOCK rows, of which only those that hold a wanted post are read.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index.filing import WORLD
-from nearcast.index.rows import is_text
+from nearcast.index.arrow import arrow, open_arrays
+from nearcast.index.post_layout import Vocabulary, chunk, lay_out, place_order
+from nearcast.index.rows import frozen, is_text
 from nearcast.index.segment import PostColumns
+from nearcast.kernels.check import rows_with_ids
+from nearcast.kernels.forward import forward_codes
 from nearcast.kernels.mix import fingerprints
-from nearcast.kernels.register import z_codes
-from nearcast.kernels.terms import decode_terms, encode_terms
-from nearcast.state.bundle import bundle_table, open_bundle
-from nearcast.state.files import open_table, write_table
+from nearcast.kernels.packing import take_integers, take_places
+from nearcast.kernels.terms import find_terms
+from nearcast.kernels.texts import decode_texts
+from nearcast.state.bundle import Arrays, bundle_table
+from nearcast.state.files import write_table
 
-BLOCK = 4096
-HOT = ("id", "id_text", "ts", "lon", "lat", "leaf", "codes")
+__all__ = ["PostSegment", "Vocabulary", "are_deleted", "chunk", "post_fingerprints", "write_posts"]
 
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """The distinct terms of a segment, sorted, and in how many of its posts each occurs."""
-
-    terms: np.ndarray
-    counts: np.ndarray
+SEALED_ROWS = 100_000  # segments of so many posts are worth inverted lists; smaller ones are scanned
+ATTRIBUTE_BLOCK = 1024
+BASE = ("id", "id_text", "ts", "lon", "lat", "text")
+OWN = frozenset((*BASE, "leaf", "terms"))
+TEXT_LIMIT = 1 << 30  # bytes of texts in one Arrow array
 
 
 def post_fingerprints(table: pa.Table) -> np.ndarray:
@@ -42,108 +44,255 @@ def post_fingerprints(table: pa.Table) -> np.ndarray:
     )  # fmt: skip
 
 
-def chunk(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array; no copy where it has one chunk."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+def write_posts(
+    path: Path, table: pa.Table, order: np.ndarray | None = None, sealed: bool | None = None
+) -> tuple[int, Vocabulary]:
+    """Write posts (columns of the model, `leaf` and `terms`) as one segment; returns its size and vocabulary.
 
-
-def write_posts(path: Path, table: pa.Table, order: np.ndarray | None = None) -> tuple[int, Vocabulary]:
-    """Write posts (columns of the model, `leaf` and `terms`) as one segment; returns its size and vocabulary."""
-    lon, lat = chunk(table["lon"]).to_numpy(), chunk(table["lat"]).to_numpy()
+    `order` are the rows to write, in the order of a segment; without it all are. Large segments are sealed.
+    """
     if order is None:
-        order = np.lexsort((z_codes(lon, lat, np.array(WORLD)), chunk(table["leaf"]).to_numpy()))
-    table = table.take(pa.array(order))
-    terms = chunk(table["terms"])
-    offsets = terms.offsets.to_numpy()
-    flat = terms.values.to_numpy()
-    codes, vocabulary, counts = encode_terms(flat, offsets.astype(np.int64))
-    by_term = np.argsort(vocabulary)
-    rank = np.empty(len(by_term), np.uint32)
-    rank[by_term] = np.arange(len(by_term), dtype=np.uint32)
-    coded = pa.ListArray.from_arrays(pa.array(offsets - offsets[0]), pa.array(rank[codes]))
-    hot = table.select(["id", "id_text", "ts", "lon", "lat", "leaf"]).append_column("codes", coded)
-    cold = table.drop_columns([name for name in ("id", "id_text", "ts", "lon", "lat", "leaf", "terms")])
-    words = Vocabulary(vocabulary[by_term], counts[by_term])
-    index = {"vocabulary": words.terms, "counts": words.counts, "fingerprints": np.sort(post_fingerprints(hot))}
-    size = write_table(path.with_suffix(".arrow"), hot.combine_chunks())
-    size += write_table(path.with_suffix(".index.arrow"), bundle_table(index))
-    size += write_table(path.with_suffix(".text.arrow"), cold, compression="lz4", rows=BLOCK)
+        order = place_order(table)
+    arrays, words = lay_out(table, order, len(order) >= SEALED_ROWS if sealed is None else sealed)
+    prints = post_fingerprints(table)
+    prints = np.sort(prints if len(order) == len(table) else prints[order])
+    size = write_table(path.with_suffix(".arrow"), bundle_table(arrays))
+    size += write_table(path.with_suffix(".index.arrow"), bundle_table({"fingerprints": prints}))
+    attributes = [name for name in table.column_names if name not in OWN]
+    if attributes:
+        cold = table.select(attributes).take(arrow(order))
+        size += write_table(path.with_suffix(".attributes.arrow"), cold, compression="lz4", rows=ATTRIBUTE_BLOCK)
     return size, words
 
 
 class PostSegment:
-    def __init__(self, path: Path) -> None:
+    """Posts by row number. What is read is read when it is asked for; the files stay mapped."""
+
+    def __init__(self, path: Path, arrays: Arrays | None = None, attributes: pa.Table | None = None) -> None:
+        """From files, or from arrays already in memory (an archive, tokenised)."""
         self.path = path
-        hot = open_table(path.with_suffix(".arrow"))
-        column = {name: chunk(hot[name]) for name in HOT}
-        self.id = column["id"].to_numpy()
-        self.id_text = column["id_text"]
-        self.ts = column["ts"].to_numpy()
-        self.lon = column["lon"].to_numpy()
-        self.lat = column["lat"].to_numpy()
-        self.leaf = column["leaf"].to_numpy()
-        self.codes = column["codes"].values.to_numpy()
-        self.offsets = column["codes"].offsets.to_numpy()
-        self._index = open_bundle(path.with_suffix(".index.arrow"))
+        self.arrays = open_arrays(path.with_suffix(".arrow")) if arrays is None else arrays
+        facts = self.arrays["facts"].tolist()
+        self.rows, self.id_base, self.id_width, self.ts_base, self.ts_width = facts
+        self.listed = len(self.arrays["list_starts"]) > 0
+        self.times = np.asarray(self.arrays["times"])
+        self.id_text: pa.StringArray = self.arrays["id_text"]
+        self._attributes = attributes
+        self._blocks: pa.ipc.RecordBatchFileReader | None = None
+        if arrays is None:
+            file = path.with_suffix(".attributes.arrow")
+            if file.exists():
+                self._blocks = pa.ipc.open_file(pa.memory_map(str(file)))
+
+    @classmethod
+    def of(cls, table: pa.Table) -> "PostSegment":
+        """A segment in memory: the model's columns, `leaf` and `terms`, and attributes."""
+        order = place_order(table)
+        arrays, _ = lay_out(table, order, sealed=False)
+        arrays = {name: frozen(a) if isinstance(a, np.ndarray) else a for name, a in arrays.items()}
+        attributes = table.select([name for name in table.column_names if name not in OWN]).take(arrow(order))
+        return cls(Path(), arrays, attributes)
 
     def __len__(self) -> int:
-        return len(self.ts)
+        return self.rows
+
+    # -- what kernels take ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def columns_for_checks(self) -> tuple[np.ndarray | int, ...]:
+        """Places, times and words, as the kernels that check rows take them."""
+        a = self.arrays
+        return (
+            a["fixed"], a["exact"], a["ts"], self.ts_width, self.ts_base, a["forward"], a["forward_starts"],
+        )  # fmt: skip
+
+    @cached_property
+    def tree(self) -> tuple[np.ndarray, ...]:
+        return self.arrays["boxes"], self.times, self.arrays["levels"]
+
+    @cached_property
+    def inverted(self) -> tuple[np.ndarray, ...]:
+        return tuple(self.arrays[name] for name in ("lists", "list_starts", "skip_first", "skip_rows", "skip_at"))
+
+    @property
+    def terms(self) -> np.ndarray:
+        """The terms by their codes; code 0 is the boundary."""
+        return np.asarray(self.arrays["terms"])
+
+    @property
+    def counts(self) -> np.ndarray:
+        """In how many posts each code occurs."""
+        return np.asarray(self.arrays["counts"])
+
+    def codes_of(self, terms: np.ndarray) -> np.ndarray:
+        """The code of each term, -1 where no post has it."""
+        return find_terms(self.arrays["terms"], self.arrays["by_term"], terms)
+
+    # -- whole columns -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _all(self) -> np.ndarray:
+        return np.arange(self.rows)
+
+    @cached_property
+    def id(self) -> np.ndarray:
+        return self.ids(self._all)
+
+    @cached_property
+    def ts(self) -> np.ndarray:
+        return self.ts_of(self._all)
+
+    @cached_property
+    def _places(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.places(self._all)
+
+    @property
+    def lon(self) -> np.ndarray:
+        return self._places[0]
+
+    @property
+    def lat(self) -> np.ndarray:
+        return self._places[1]
+
+    @cached_property
+    def leaf(self) -> np.ndarray:
+        return np.repeat(self.arrays["leaves"], np.diff(self.arrays["leaf_ends"], prepend=0))
+
+    @cached_property
+    def _forward(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._codes(self._all)
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The words of all posts as codes, for scans that check what the index says."""
+        return self._forward[0]
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return self._forward[1]
 
     @property
     def vocabulary(self) -> Vocabulary:
-        return Vocabulary(np.asarray(self._index["vocabulary"]), np.asarray(self._index["counts"]))
+        """Terms by code, with their counts."""
+        return Vocabulary(self.terms, self.counts)
 
     @property
     def fingerprints(self) -> np.ndarray:
-        return np.asarray(self._index["fingerprints"])
+        return np.asarray(open_arrays(self.path.with_suffix(".index.arrow"))["fingerprints"])
 
-    @cached_property
-    def _blocks(self) -> pa.ipc.RecordBatchFileReader:
-        return pa.ipc.open_file(pa.memory_map(str(self.path.with_suffix(".text.arrow"))))
+    # -- some rows -----------------------------------------------------------------------------------------------------
+
+    def ids(self, rows: np.ndarray) -> np.ndarray:
+        return take_integers(self.arrays["id"], self.id_width, self.id_base, rows)
+
+    def id_texts(self, rows: np.ndarray) -> pa.StringArray:
+        """The ids that are strings; null where an id is a number."""
+        return self.id_text.take(arrow(rows)) if len(self.id_text) else pa.nulls(len(rows), pa.string())
+
+    def ts_of(self, rows: np.ndarray) -> np.ndarray:
+        return take_integers(self.arrays["ts"], self.ts_width, self.ts_base, rows)
+
+    def places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(lon, lat)."""
+        return take_places(self.arrays["fixed"], self.arrays["exact"], rows)
+
+    def texts(self, rows: np.ndarray) -> pa.ChunkedArray:
+        a = self.arrays
+        data, offsets = decode_texts(a["text"], a["text_starts"], a["symbols"], a["symbol_lengths"], rows)
+        if offsets[-1] <= TEXT_LIMIT:
+            return pa.chunked_array([_strings(data, offsets)])
+        cuts = np.unique(np.searchsorted(offsets, np.arange(TEXT_LIMIT, offsets[-1], TEXT_LIMIT), side="right") - 1)
+        bounds = np.unique(np.concatenate(([0], cuts, [len(rows)])))
+        parts = [_strings(data, offsets[a : b + 1]) for a, b in pairwise(bounds)]
+        return pa.chunked_array(parts, pa.string())
+
+    def attributes(self, rows: np.ndarray, names: Sequence[str] | None = None) -> pa.Table:
+        """The attributes (the named columns, where there are such), in the order of `rows`."""
+        if self._blocks is None:
+            table = pa.table({}) if self._attributes is None else self._attributes
+            have = [name for name in table.column_names if names is None or name in names]
+            return table.select(have).take(arrow(rows)) if have else table.select([])
+        have = [name for name in self._blocks.schema.names if names is None or name in names]
+        if not have:
+            return pa.table({})
+        blocks, order = rows // ATTRIBUTE_BLOCK, np.argsort(rows, kind="stable")
+        ordered, parts = rows[order], []
+        for block, begin, end in _groups(blocks[order]):
+            inside = ordered[begin:end] - block * ATTRIBUTE_BLOCK
+            batch = self._blocks.get_batch(int(block)).select(have)
+            parts.append(pa.Table.from_batches([batch]).take(arrow(inside)))
+        if not parts:
+            return self._blocks.schema.empty_table().select(have)
+        back = np.empty(len(rows), np.int64)
+        back[order] = np.arange(len(rows))
+        return pa.concat_tables(parts).take(arrow(back))
 
     def columns(self, rows: np.ndarray) -> PostColumns:
         """What matching needs of some posts."""
-        terms, offsets = decode_terms(self.codes, self.offsets, self.vocabulary.terms, rows)
-        return PostColumns(self.lon[rows], self.lat[rows], self.ts[rows], terms, offsets)
+        codes, offsets = self._codes(rows)
+        return PostColumns(*self.places(rows), self.ts_of(rows), self.terms[codes], offsets)
+
+    def _codes(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return forward_codes(self.arrays["forward"], self.arrays["forward_starts"], rows)
 
     def take(self, rows: np.ndarray) -> pa.Table:
         """Whole posts, in the order of `rows`: the model's columns and attributes."""
-        picked = pa.array(rows)
-        base = {"id": pa.array(self.id[rows]), "id_text": self.id_text.take(picked)}
-        base |= {name: pa.array(getattr(self, name)[rows]) for name in ("ts", "lon", "lat")}
-        cold = self._take_cold(rows)
-        return pa.table({**base, **dict(zip(cold.column_names, cold.columns, strict=True))})
-
-    def _take_cold(self, rows: np.ndarray) -> pa.Table:
-        blocks, order = rows // BLOCK, np.argsort(rows, kind="stable")
-        parts = []
-        for block in np.unique(blocks):
-            inside = rows[order][blocks[order] == block] - block * BLOCK
-            parts.append(pa.Table.from_batches([self._blocks.get_batch(int(block))]).take(pa.array(inside)))
-        if not parts:
-            return self._blocks.schema.empty_table()
-        back = np.empty(len(rows), np.int64)
-        back[order] = np.arange(len(rows))
-        return pa.concat_tables(parts).take(pa.array(back))
+        rows = np.ascontiguousarray(rows, np.int64)
+        lon, lat = self.places(rows)
+        base = {
+            "id": arrow(self.ids(rows)), "id_text": self.id_texts(rows), "ts": arrow(self.ts_of(rows)),
+            "lon": arrow(lon), "lat": arrow(lat), "text": self.texts(rows),
+        }  # fmt: skip
+        more = self.attributes(rows)
+        return pa.table({**base, **dict(zip(more.column_names, more.columns, strict=True))})
 
     def all(self) -> pa.Table:
         """All posts with their leaves and terms, as `write_posts` takes them."""
-        rows = np.arange(len(self))
-        terms, offsets = decode_terms(self.codes, self.offsets, self.vocabulary.terms, rows)
-        table = self._blocks.read_all()
-        base = pa.table({"id": self.id, "id_text": self.id_text, "ts": self.ts, "lon": self.lon, "lat": self.lat})
-        for name in table.column_names:
-            base = base.append_column(name, table[name])
-        base = base.append_column("leaf", pa.array(self.leaf))
-        return base.append_column(
-            "terms", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms))
-        )
+        table = self.take(self._all) if self._blocks is None else self._whole()
+        codes, offsets = self._codes(self._all)
+        lists = pa.ListArray.from_arrays(arrow(offsets.astype(np.int32)), arrow(self.terms[codes]))
+        return table.append_column("leaf", arrow(self.leaf)).append_column("terms", lists)
+
+    def _whole(self) -> pa.Table:
+        assert self._blocks is not None
+        more = self._blocks.read_all()
+        self._blocks, blocks = None, self._blocks  # take() without its attributes
+        try:
+            table = self.take(self._all)
+        finally:
+            self._blocks = blocks
+        for name in more.column_names:
+            table = table.append_column(name, more[name])
+        return table
+
+    # -- deletions -----------------------------------------------------------------------------------------------------
 
     def deleted(self, deletes: pa.Table) -> np.ndarray:
         """Which posts have one of the ids of `deletes` (columns id, id_text)."""
-        return are_deleted(self.id, self.id_text, deletes)
+        out = np.zeros(self.rows, np.bool_)
+        out[self.deleted_rows(deletes)] = True
+        return out
+
+    def deleted_rows(self, deletes: pa.Table) -> np.ndarray:
+        """The rows of those posts, ascending."""
+        if not len(deletes):
+            return np.empty(0, np.int64)
+        wanted = frozen(np.unique(deletes["id"].to_numpy()))
+        rows = rows_with_ids(self.arrays["id"], self.id_width, self.id_base, self.rows, wanted)
+        return rows[are_deleted(self.ids(rows), self.id_texts(rows), deletes)]
+
+
+def _strings(data: np.ndarray, offsets: np.ndarray) -> pa.StringArray:
+    edges = pa.py_buffer((offsets - offsets[0]).astype(np.int32))
+    return pa.StringArray.from_buffers(len(offsets) - 1, edges, pa.py_buffer(data[offsets[0] : offsets[-1]]))
+
+
+def _groups(values: np.ndarray) -> list[tuple[int, int, int]]:
+    """(value, begin, end) of each run of equal neighbours."""
+    if not len(values):
+        return []
+    edges = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1], [True]))).tolist()
+    return [(int(values[a]), a, b) for a, b in pairwise(edges)]
 
 
 def are_deleted(ids: np.ndarray, id_texts: pa.StringArray, deletes: pa.Table) -> np.ndarray:
@@ -153,7 +302,7 @@ def are_deleted(ids: np.ndarray, id_texts: pa.StringArray, deletes: pa.Table) ->
     out = np.isin(ids, deletes["id"].to_numpy())
     if out.any():  # an integer id and a hash may be equal: the text decides
         hit = np.flatnonzero(out)
-        texts = id_texts.take(pa.array(hit)).to_pylist()
+        texts = id_texts.take(arrow(hit)).to_pylist()
         wanted = set(zip(deletes["id"].to_pylist(), deletes["id_text"].to_pylist(), strict=True))
         out[hit] = [(int(i), t) in wanted for i, t in zip(ids[hit], texts, strict=True)]
     return out

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -88,15 +89,16 @@ class Rows:
 
     @classmethod
     def concat(cls, parts: Sequence["Rows"]) -> "Rows":
-        """Rows of several segments as one, sorted by seq, each seq once."""
+        """Rows of several segments as one, each seq once."""
         rows = cls.join(parts)
-        seqs, first = np.unique(rows.seq, return_index=True)
-        if len(seqs) == len(rows) and np.array_equal(seqs, rows.seq):
+        spans = sorted((int(part.seq.min()), int(part.seq.max())) for part in parts if len(part))
+        if all(before[1] < after[0] for before, after in pairwise(spans)):
             return rows
-        homes = rows.home
-        if len(seqs) < len(rows):  # a copy may be home in a segment that is not the first
-            homes = rows.home.copy()
-            homes[first] = np.maximum.reduceat(rows.home[np.argsort(rows.seq, kind="stable")], run_starts(rows.seq))
+        seqs, first = np.unique(rows.seq, return_index=True)
+        if len(seqs) == len(rows):
+            return rows
+        homes = rows.home.copy()  # a copy may be home in a segment that is not the first
+        homes[first] = np.maximum.reduceat(rows.home[np.argsort(rows.seq, kind="stable")], run_starts(rows.seq))
         return cls(**{**rows.__dict__, "home": homes}).take(first)
 
 

@@ -3,79 +3,133 @@
 import numpy as np
 from numba import njit
 
+from nearcast.kernels.match import FEW
 from nearcast.kernels.mix import slot_of
+from nearcast.kernels.prefetch import prefetch
+from nearcast.kernels.sorting import sort_in_place
+
+AHEAD = 8  # posts, whose terms are asked for beforehand
+CODE = np.uint64(0xFFFFFFFF)
+ONE = np.uint64(1 << 32)
+ZERO = np.uint64(0)
 
 
 @njit(cache=True, nogil=True)
-def encode_terms(terms, offsets):
-    """(codes, vocabulary, counts): each term as its first-seen number; in how many posts each occurs.
+def encode_terms(terms, offsets, order):
+    """(codes, offsets, repeats, vocabulary, counts) of the posts in the given order: each term as its first-seen
+    number; which posts have a term twice; in how many posts each term occurs.
 
-    The boundary term 0 is coded like any other and counts nothing.
+    The boundary term 0 is coded like any other, counts nothing and is no repetition. A slot of the table is two words
+    side by side, the term and its code (plus one) with its count, so a term costs one cache line; the lines of a post
+    are asked for before the first is needed.
     """
     slots = 1 << 12
-    slot_terms = np.zeros(slots, np.uint64)
-    slot_codes = np.full(slots, -1, np.int32)
+    table = np.zeros(2 * slots, np.uint64)
     vocabulary = np.empty(slots, np.uint64)
-    counts = np.zeros(slots, np.uint32)
-    last_post = np.full(slots, -1, np.int64)
-    codes = np.empty(terms.size, np.uint32)
+    bounds = np.empty(order.size + 1, np.int64)
+    repeats = np.zeros(order.size, np.bool_)
+    total = np.int64(0)
+    longest = np.int64(0)
+    for post in range(order.size):
+        bounds[post] = total
+        length = offsets[order[post] + 1] - offsets[order[post]]
+        longest = max(longest, length)
+        total += length
+    bounds[order.size] = total
+    codes = np.empty(total, np.uint32)
+    places = np.empty(longest, np.int64)
     size = 0
-    for post in range(offsets.size - 1):
-        for i in range(offsets[post], offsets[post + 1]):
+    for post in range(order.size):
+        first, last = offsets[order[post]], offsets[order[post] + 1]
+        if post + 2 * AHEAD < order.size:
+            prefetch(offsets, order[post + 2 * AHEAD])
+            prefetch(terms, offsets[order[post + AHEAD]])
+            prefetch(terms, offsets[order[post + AHEAD]] + 8)
+        if 2 * (size + last - first) > slots:
+            while 2 * (size + last - first) > slots:
+                slots *= 2
+            table = _laid_out(table, slots)
+            more = np.empty(slots, np.uint64)
+            more[:size] = vocabulary[:size]
+            vocabulary = more
+        for i in range(first, last):
+            slot = slot_of(terms[i], slots)
+            places[i - first] = slot
+            prefetch(table, 2 * slot)
+        at = bounds[post]
+        for i in range(first, last):
             term = terms[i]
-            slot = slot_of(term, slots)
-            while slot_codes[slot] >= 0 and slot_terms[slot] != term:
+            slot = places[i - first]
+            while True:
+                held = table[2 * slot + 1]
+                if held == ZERO or table[2 * slot] == term:
+                    break
                 slot += 1
                 if slot == slots:
                     slot = 0
-            code = slot_codes[slot]
-            if code < 0:
-                code = np.int32(size)
-                slot_terms[slot] = term
-                slot_codes[slot] = code
+            if held == ZERO:
                 vocabulary[size] = term
                 size += 1
-                if 2 * size > slots:  # grow: lay the table out again
-                    slots *= 2
-                    slot_terms = np.zeros(slots, np.uint64)
-                    slot_codes = np.full(slots, -1, np.int32)
-                    for j in range(size):
-                        at = slot_of(vocabulary[j], slots)
-                        while slot_codes[at] >= 0:
-                            at += 1
-                            if at == slots:
-                                at = 0
-                        slot_terms[at] = vocabulary[j]
-                        slot_codes[at] = j
-                    more = np.empty(slots, np.uint64)
-                    more[:size] = vocabulary[:size]
-                    vocabulary = more
-                    more_counts = np.zeros(slots, np.uint32)
-                    more_counts[:size] = counts[:size]
-                    counts = more_counts
-                    more_posts = np.full(slots, -1, np.int64)
-                    more_posts[:size] = last_post[:size]
-                    last_post = more_posts
-            codes[i] = code
-            if last_post[code] != post and term != 0:
-                last_post[code] = post
-                counts[code] += np.uint32(1)
-    return codes, vocabulary[:size].copy(), counts[:size].copy()
+                table[2 * slot] = term
+                held = np.uint64(size)
+                table[2 * slot + 1] = held
+            places[i - first] = slot
+            codes[at + i - first] = np.uint32((held & CODE) - np.uint64(1))
+        if last - first > FEW:
+            sort_in_place(places, last - first)
+        for i in range(last - first):
+            slot = places[i]
+            if table[2 * slot] == ZERO:
+                continue
+            known = False
+            if last - first > FEW:
+                known = i > 0 and places[i - 1] == slot
+            else:
+                for j in range(i):
+                    if places[j] == slot:
+                        known = True
+                        break
+            if known:
+                repeats[post] = True
+            else:
+                table[2 * slot + 1] += ONE
+    counts = np.zeros(size, np.uint32)
+    for slot in range(slots):
+        held = table[2 * slot + 1]
+        if held:
+            counts[np.int64(held & CODE) - 1] = np.uint32(held >> np.uint64(32))
+    return codes, bounds, repeats, vocabulary[:size].copy(), counts
 
 
 @njit(cache=True, nogil=True)
-def decode_terms(codes, offsets, vocabulary, rows):
-    """Terms and offsets of the given posts, from their codes."""
-    total = 0
-    for i in range(rows.size):
-        total += offsets[rows[i] + 1] - offsets[rows[i]]
-    terms = np.empty(total, np.uint64)
-    out = np.empty(rows.size + 1, np.int64)
-    n = 0
-    for i in range(rows.size):
-        out[i] = n
-        for j in range(offsets[rows[i]], offsets[rows[i] + 1]):
-            terms[n] = vocabulary[codes[j]]
-            n += 1
-    out[rows.size] = n
-    return terms, out
+def _laid_out(table, slots):
+    """The table with so many slots."""
+    larger = np.zeros(2 * slots, np.uint64)
+    for i in range(table.size // 2):
+        if table[2 * i + 1]:
+            slot = slot_of(table[2 * i], slots)
+            while larger[2 * slot + 1]:
+                slot += 1
+                if slot == slots:
+                    slot = 0
+            larger[2 * slot] = table[2 * i]
+            larger[2 * slot + 1] = table[2 * i + 1]
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def find_terms(terms, by_term, wanted):
+    """The code of each wanted term, -1 where it has none; `by_term` are the codes in the order of their terms."""
+    out = np.empty(wanted.size, np.int64)
+    for i in range(wanted.size):
+        low, high = np.int64(0), np.int64(by_term.size)
+        while low < high:
+            middle = (low + high) >> 1
+            if terms[by_term[middle]] < wanted[i]:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = -1
+        if low < by_term.size and terms[by_term[low]] == wanted[i]:
+            out[i] = by_term[low]
+    return out

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.index.posts import chunk
-from nearcast.index.rows import Rows, flat_lists, is_text, optional_strings
+from nearcast.index.rows import Rows, flat_lists, frozen, is_text, optional_strings
 from nearcast.index.subscriptions import EndLog, SubscriptionSet
 from nearcast.kernels.decide import ENDS, FRESH, REPLACES, SAME, UNKNOWN, decide, group_starts
 from nearcast.kernels.mix import id_keys
@@ -34,17 +34,18 @@ def resolve(ops: pa.Table, standing: SubscriptionSet, clock: int | None, next_op
     ops = ops.combine_chunks()
     kinds = ops["op"].to_numpy()
     about = np.flatnonzero(kinds <= UNSUBSCRIBE)
+    some = about if len(about) < len(ops) else slice(None)
     now = BEGINNING if clock is None else clock
-    keys = id_keys(chunk(ops["id"]).to_numpy(), is_text(chunk(ops["id_text"]), len(ops)))[about]
+    keys = id_keys(chunk(ops["id"]).to_numpy(), is_text(chunk(ops["id_text"]), len(ops)))[some]
     given = chunk(ops["ts"])
-    moment = np.where(given.is_valid().to_numpy(zero_copy_only=False), given.fill_null(0).to_numpy(), now)[about]
-    digest, since, until, life = (ops[name].to_numpy()[about] for name in ("digest", "since", "until", "life"))
+    moment = frozen(given.fill_null(now).to_numpy()[some])
+    digest, since, until, life = (frozen(ops[name].to_numpy()[some]) for name in ("digest", "since", "until", "life"))
 
     order = np.argsort(keys)
     starts = group_starts(keys, order)
     known = standing.newest(keys[order[starts[:-1]]])
     does, when, ended, before = decide(
-        order, starts, kinds[about] == SUBSCRIBE, moment, digest, since, until, life, next_op + about,
+        order, starts, kinds[some] == SUBSCRIBE, moment, digest, since, until, life, next_op + about,
         np.int64(now), np.int64(standing.first_post), known.seq, known.digest, known.end,
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from nearcast.pipeline.session import local_session, prime
 from nearcast.pipeline.settings import Inputs, Settings
 from nearcast.pipeline.source import OPS_LOG
 from nearcast.pipeline.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
-from nearcast.pipeline.warmup import is_warm, warm_up
+from nearcast.pipeline.warmup import is_warm, warm_up, warm_up_later
 from nearcast.sinks.files import deliver
 from nearcast.sources.file_log import FileLog, data_files
 from nearcast.sources.formats import ENDINGS
@@ -85,10 +85,13 @@ def opened(
             raise
     spark = starting.result()
     threading.Thread(target=prime, args=(spark,), daemon=True).start()
+    later = warm_up_later()
     try:
         yield spark
     finally:
         spark.stop()
+        if later is not None:
+            later.terminate()
 
 
 def follow(

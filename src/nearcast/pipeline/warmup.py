@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from nearcast.index.posts import PostSegment, write_posts
 from nearcast.kernels.grid import may_match
-from nearcast.kernels.scan import scan_posts
 from nearcast.model.ops import CODE_LAST, OPS
 from nearcast.pipeline.batch import begin, run_batch
 from nearcast.pipeline.encode_ops import NOTHING, encode_ops
@@ -27,35 +26,48 @@ from nearcast.pipeline.packets import pack
 from nearcast.pipeline.plan import Plan, open_summary
 from nearcast.pipeline.settings import Settings
 from nearcast.pipeline.work import work
-from nearcast.reader.reader import Reader, scan_arguments
+from nearcast.reader.reader import Reader
 from nearcast.sources.records import normalise
 from nearcast.sources.world import World
 from nearcast.state.directory import StateDirectory
+from nearcast.state.manifest import POSTS
 from nearcast.text.tokenizer import Tokenizer
 
-MARK = Path(os.environ["NUMBA_CACHE_DIR"]) / "warm"  # the directory is one of these kernels' own
-SQL = "SELECT * FROM stream WHERE loc INSIDE RECT(-180, -90, 180, 90) AND text CONTAINS 'coffee'"
+CACHE = Path(os.environ["NUMBA_CACHE_DIR"])  # the directory is one of these kernels' own
+STREAMING, SEARCHING = CACHE / "warm-stream", CACHE / "warm-search"
+PLACE = "loc INSIDE RECT(-180, -90, 180, 90)"
+SUBSCRIPTION = f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'coffee'"
+SEARCHES = (
+    SUBSCRIPTION,
+    f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'coffee OR rain AND NOT tea'",
+    "SELECT * FROM stream WHERE loc INSIDE CIRCLE(0, 0, 5000 km) AND time AFTER '1 hour ago'",
+    "SELECT * FROM stream WHERE text CONTAINS 'coffee' ORDER BY DISTANCE(loc, POINT(0, 50)) LIMIT 5",
+    "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT(0, 50)) LIMIT 5",
+    f"SELECT TopK(text, 5) FROM stream WHERE {PLACE}",
+    "SELECT TopK(text, 5) FROM stream WHERE loc INSIDE RECT(-10, 40, 20, 60) AND text CONTAINS 'coffee'",
+)
 
 
 def posts_and_words(folder: Path) -> None:
-    """Normalising, tokenising, storing, scanning."""
-    posts, _ = normalise(World().posts(0, 200))
+    """Normalising, tokenising, storing."""
+    write_posts(folder / "fresh", tokenised(200))
+    PostSegment(folder / "fresh").columns(np.arange(10))
     tokenizer = Tokenizer()
-    terms, offsets = tokenizer.terms(posts["text"])
-    tokenizer.words_of(posts["text"], terms[:50])
-    posts = posts.append_column("leaf", pa.array(np.zeros(len(posts), np.int32)))
-    lists = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms))
-    write_posts(folder / "posts", posts.append_column("terms", lists).combine_chunks())
-    segment = PostSegment(folder / "posts")
-    segment.columns(np.arange(10))
-    scan_posts(
-        segment.lon, segment.lat, segment.ts, segment.codes, segment.offsets, segment.vocabulary.terms, 0, len(segment),
-        *scan_arguments(NOTHING),
-    )  # fmt: skip
+    texts = pa.array(["coffee rain"])
+    tokenizer.words_of(texts, tokenizer.terms(texts)[0])
     bulk = pa.table({"op": ["subscribe"], "id": [1], "id_text": pa.nulls(1, pa.string()), "ts": pa.nulls(1, pa.int64()),
                      "sql": pa.nulls(1, pa.string()), "min_lon": [0.0], "min_lat": [0.0], "max_lon": [1.0],
                      "max_lat": [1.0], "text": ["coffee rain"]})  # fmt: skip
     encode_ops(bulk, tokenizer)
+
+
+def tokenised(count: int) -> pa.Table:
+    """Posts as they are stored."""
+    posts, _ = normalise(World().posts(0, count))
+    terms, offsets = Tokenizer().terms(posts["text"])
+    posts = posts.append_column("leaf", pa.array(np.zeros(len(posts), np.int32)))
+    lists = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms))
+    return posts.append_column("terms", lists).combine_chunks()
 
 
 def subscriptions(folder: Path) -> None:
@@ -77,35 +89,71 @@ def subscriptions(folder: Path) -> None:
 
 
 def rest(folder: Path) -> None:
-    """What the two halves may have left out: a small state, subscribed to, streamed through and searched."""
+    """What the two halves may have left out: a small state, subscribed to and streamed through."""
     posts, _ = normalise(World().posts(0, 300))
     state, settings = StateDirectory(folder / "rest"), Settings(workers=1)
     begin(state, settings, posts.slice(0, 100))
-    ops = {"op": ["subscribe"], "id": [1], "id_text": pa.array(["w"]), "ts": pa.nulls(1, pa.int64()), "sql": [SQL]}
-    run_batch(state, settings, ops=pa.table(ops))
+    for name in ("u", "v"):
+        ops = {"op": ["subscribe"], "id": [1], "id_text": [name], "ts": pa.nulls(1, pa.int64()), "sql": [SUBSCRIPTION]}
+        run_batch(state, settings, ops=pa.table(ops))
     run_batch(state, settings, posts=[posts.slice(0, 200)])
-    run_batch(state, settings, ops=pa.table({**ops, "id_text": pa.array(["x"])}))
-    len(Reader(state).search(SQL))
+    run_batch(state, settings, ops=pa.table({**ops, "id_text": ["x"]}))
+
+
+def searches(folder: Path) -> None:
+    """Sealing and searching."""
+    state, settings = StateDirectory(folder / "searched"), Settings(workers=1)
+    posts, _ = normalise(World().posts(0, 6000))
+    begin(state, settings, posts.slice(0, 100))
+    run_batch(state, settings, posts=[posts])
+    ref = state.newest().of(POSTS)[0]
+    write_posts(state.path(ref.name), PostSegment(state.path(ref.name)).all(), sealed=True)
+    reader = Reader(state)
+    for sql in SEARCHES:
+        len(list(reader.search(sql)))
 
 
 def is_warm() -> bool:
-    """Whether this machine has compiled these kernels before."""
-    return MARK.exists()
+    """Whether this machine has compiled what a stream needs."""
+    return STREAMING.exists()
 
 
 def warm_up() -> None:
-    """Compile what is not compiled yet: half a minute once, nothing from then on."""
+    """Compile what a stream needs and is not compiled yet: half a minute once, nothing from then on."""
     if is_warm():
         return
     with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
-        code = f"from pathlib import Path; from nearcast.pipeline import warmup; warmup.posts_and_words(Path({name!r}))"
-        other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        other = in_background("warmup.posts_and_words", name)
         subscriptions(Path(name))
         other.wait()
         rest(Path(name))
-    MARK.parent.mkdir(parents=True, exist_ok=True)
-    MARK.touch()
+    mark(STREAMING)
+
+
+def warm_up_searches() -> None:
+    """Compile what sealing and searching need."""
+    if not SEARCHING.exists():
+        with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
+            searches(Path(name))
+        mark(SEARCHING)
+
+
+def warm_up_later() -> "subprocess.Popen[bytes] | None":
+    """Compile what sealing and searching need while a stream runs, when it leaves time for it."""
+    return None if SEARCHING.exists() else in_background("os.nice(19); warmup.warm_up_searches")
+
+
+def in_background(call: str, *folder: str) -> "subprocess.Popen[bytes]":
+    given = ", ".join(f"Path({name!r})" for name in folder)
+    code = f"import os; from pathlib import Path; from nearcast.pipeline import warmup; {call}({given})"
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def mark(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
 
 
 if __name__ == "__main__":
     warm_up()
+    warm_up_searches()

@@ -1,20 +1,24 @@
 """EXPLAIN: the plan of a search, and what carrying it out cost."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from nearcast.index.search_range import Looked
 from nearcast.language import check_search, decode_code, encode_query
 from nearcast.model.expressions import Literal, Phrase
 from nearcast.model.ops import BEGINNING, NEVER
-from nearcast.model.queries import RangeQuery, Statement
+from nearcast.model.queries import Conditions, NearestQuery, Query, RangeQuery, Statement, TermsQuery
 from nearcast.model.regions import Region
-from nearcast.reader.reader import Found, Reader
+from nearcast.reader.reader import Reader
 from nearcast.reader.rows import iso
 from nearcast.routing.uniform_grid import UniformGrid
 from nearcast.state.manifest import ARCHIVE, POSTS
+
+MOST_SEGMENTS = 20  # told one by one
 
 
 @dataclass(frozen=True)
@@ -36,34 +40,52 @@ class Explained:
         return self.to_arrow().to_pandas()
 
 
-def explain(reader: Reader, statement: Statement) -> Explained:
+def explain(reader: Reader, statement: Statement, stop_words: str | Iterable[str] | None = None) -> Explained:
     """Carry the search out and say how: which leaves and segments it concerned, what was read, how many candidates."""
     check_search(statement)
-    found = reader.range(statement.query)
+    query = statement.query
+    found = reader.answer(query, stop_words)
     clock = BEGINNING if reader.manifest.clock is None else reader.manifest.clock
-    encoded = encode_query(statement.query, clock)
+    encoded = encode_query(query, clock)
     refs = [*reader.manifest.of(POSTS), *reader.manifest.of(ARCHIVE)]
+    effort = found.effort
+    methods = Counter(looked.method for _, looked in effort.opened)
     steps = [
         ("state", f"version {reader.manifest.version}, batch {reader.manifest.batch}"),
-        ("region", _region(statement.query.region)),
-        ("words", _words(statement.query, encoded["code"])),
+        ("region", _region(query.region)),
+        ("words", _words(query, encoded["code"])),
         ("time", _times(encoded["since"], encoded["until"])),
-        ("attributes", " AND ".join(p.name + " " + p.op for p in statement.query.predicates) or "any"),
+        ("attributes", " AND ".join(p.name + " " + p.op for p in query.predicates) or "any"),
         ("leaves", _leaves(reader, encoded)),
-        ("segments opened", f"{found.segments_opened} of {len(refs)}, the newest first (by time)"),
-        ("index", "columns of each segment, mapped: place, then words, then attributes"),
-        ("candidates checked", f"{found.candidates_checked:,} of {sum(ref.rows for ref in refs):,} posts"),
-        ("order", "newest first, ties by id" + _limit(statement.query)),
-        ("rows", _rows(found)),
+        ("segments opened", f"{len(effort.opened)} of {len(refs)}; {effort.skipped} skipped by time"),
+        ("index", ", ".join(f"{method} in {n}" for method, n in methods.most_common()) or "nothing to look at"),
+        *((name.rsplit("/", 1)[1], _how(looked)) for name, looked in effort.opened[:MOST_SEGMENTS]),
+        ("candidates checked", f"{effort.candidates:,} of {sum(ref.rows for ref in refs):,} posts"),
+        ("order", _order(query)),
+        ("rows", f"{len(found):,}"),
     ]
     return Explained(tuple(steps))
+
+
+def _how(looked: Looked) -> str:
+    return f"{looked.method}: {looked.why}; {looked.candidates:,} candidates"
+
+
+def _order(query: Query) -> str:
+    match query:
+        case RangeQuery(limit=limit):
+            return "newest first, ties by id" + ("" if limit is None else f", the first {limit:,}")
+        case NearestQuery():
+            return f"nearest to ({query.lon:g}, {query.lat:g}) first, ties by id, the first {query.k:,}"
+        case TermsQuery():
+            return f"most frequent first, ties by term, the first {query.k:,}"
 
 
 def _region(region: Region | None) -> str:
     return "everywhere" if region is None else str(region)
 
 
-def _words(query: RangeQuery, code: list[int]) -> str:
+def _words(query: Conditions, code: list[int]) -> str:
     if query.text is None:
         return "any"
     spelt = _spelt(query.text)
@@ -109,11 +131,3 @@ def leaves_touched(router: UniformGrid, min_lon: float, min_lat: float, max_lon:
     spans = [(min_lon, max_lon)] if min_lon <= max_lon else [(min_lon, 180.0), (-180.0, max_lon)]
     columns = {c for a, b in spans for c in range(cell(a, west, width), cell(b, west, width) + 1)}
     return rows * len(columns)
-
-
-def _limit(query: RangeQuery) -> str:
-    return "" if query.limit is None else f", the first {query.limit:,}"
-
-
-def _rows(found: Found) -> str:
-    return f"{len(found):,}"

@@ -1,41 +1,72 @@
 """A state directory as Python sees it: `nearcast.open`."""
 
-from collections.abc import Iterator
+import os
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from nearcast.language import parse
+from nearcast.language import check_search, parse
+from nearcast.model.errors import NearcastError
 from nearcast.reader.explain import Explained, explain
-from nearcast.reader.reader import Found, Reader
+from nearcast.reader.reader import Answer, Reader
 from nearcast.reader.results import follow_results, read_results
+from nearcast.reader.segments import OpenFiles
 from nearcast.reader.status import Status, read_status
 from nearcast.reader.subscriptions import Subscriptions
 from nearcast.state.directory import StateDirectory
 
+ATTEMPTS = 10
+SETTLED = 0.1  # seconds after which a folder that still has the same time of change has not changed
+
 
 class State:
-    """Reads a state, without Spark, while it rests or while a run writes it.
+    """Reads a state, without Spark, while it rests or while a run writes it; from many threads at once.
 
     Every call looks at the newest committed batch; what it returns belongs to that batch.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.directory = StateDirectory(path)
-        self._reader = Reader(self.directory)
+        self._files = OpenFiles(self.directory)
+        self._reader = Reader(self.directory, files=self._files)
+        self._seen = 0  # the folder's time of change when it was last listed, 0 if it may have changed in that instant
 
     @property
     def reader(self) -> Reader:
-        """A reader of the newest batch; opened segments are kept for as long as no other is committed."""
+        """A reader of the newest batch; opened segments are kept for as long as manifests name them."""
+        try:
+            changed = os.stat(self.directory.manifests).st_mtime_ns
+        except FileNotFoundError:
+            changed = 0
+        if changed and changed == self._seen:
+            return self._reader
+        settled = time.time_ns() - changed > SETTLED * 1e9
         newest = self.directory.newest()
-        if newest.version != self._reader.manifest.version:
-            self._reader = Reader(self.directory, newest)
-        return self._reader
+        reader = self._reader
+        if newest.version != reader.manifest.version:
+            reader = self._reader = Reader(self.directory, newest, self._files)
+            self._files.keep_only(ref.name for ref in newest.segments)
+        self._seen = changed if settled else 0
+        return reader
 
-    def search(self, sql: str) -> Found | Explained:
-        """The rows of a SELECT, or the plan of an EXPLAIN SELECT."""
-        reader = self.reader
-        statement = parse(sql, reader.tokenizer)
-        return explain(reader, statement) if statement.explain else reader.search(sql)
+    def search(self, sql: str, stop_words: str | Iterable[str] | None = None) -> Answer | Explained:
+        """The rows of a SELECT, or the plan of an EXPLAIN SELECT.
+
+        `stop_words` are left out of counts of frequent terms: 'english', the path of a file of words, or words.
+        """
+        for _ in range(ATTEMPTS):
+            reader = self.reader
+            try:
+                statement = parse(sql, reader.tokenizer)
+                if statement.explain:
+                    return explain(reader, statement, stop_words)
+                check_search(statement)
+                return reader.answer(statement.query, stop_words)
+            except FileNotFoundError as error:  # the writer has gone on and swept: take its newest manifest
+                missing = error
+                self._seen = 0
+        raise NearcastError(f"{self.directory.root}: a file of the state is missing: {missing}")
 
     def results(
         self, query: str | int | None = None, since_seq: int = 0, follow: bool = False

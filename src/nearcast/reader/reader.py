@@ -1,155 +1,198 @@
-"""A state directory opened for reading."""
+"""A state directory opened for reading: the three searches of SSTD over one manifest."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from nearcast.index.attributes import satisfied
-from nearcast.index.posts import PostSegment, are_deleted, chunk
-from nearcast.kernels.scan import scan_posts
+from nearcast.index.posts import PostSegment
+from nearcast.index.question import NOTHING, Question
+from nearcast.index.search_nearest import search_nearest
+from nearcast.index.search_range import Looked, meets_predicates, search_range
+from nearcast.index.search_terms import CountedTerms, count_terms, greatest
 from nearcast.language import check_search, encode_query, parse
 from nearcast.model.errors import BadInput
 from nearcast.model.ops import BEGINNING
-from nearcast.model.posts import BASE_FIELDS
-from nearcast.model.queries import RangeQuery
-from nearcast.reader.rows import post_rows
+from nearcast.model.queries import Conditions, NearestQuery, Query, RangeQuery, TermsQuery
+from nearcast.reader.cores import cores
+from nearcast.reader.dictionary import spelt
+from nearcast.reader.found import Counted, Effort, Found, Hit, ordered, pick
+from nearcast.reader.segments import OpenFiles
+from nearcast.reader.stop_words import stop_terms
 from nearcast.state.deletes import deletes_for
 from nearcast.state.directory import StateDirectory
-from nearcast.state.manifest import ARCHIVE, POSTS, Manifest, SegmentRef
+from nearcast.state.manifest import ARCHIVE, POSTS, TERMS, Manifest, SegmentRef
 from nearcast.text.tokenizer import Tokenizer
+
+Answer = Found | Counted
+PARALLEL_ROWS = 1_000_000
+MORE = 8  # times as many of the nearest are looked at, where attributes have rejected some
 
 
 @dataclass(frozen=True)
-class Found:
-    """The answer of a search: posts, newest first, ties by id; and how many candidates were looked at."""
+class Opened:
+    """A segment that a question concerns, and its deleted rows."""
 
-    posts: pa.Table
-    columns: tuple[str, ...] | None
-    candidates_checked: int
-    segments_opened: int
-
-    def __len__(self) -> int:
-        return len(self.posts)
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return iter(post_rows(self.posts, self.columns))
-
-    def to_arrow(self) -> pa.Table:
-        """The rows as a table: `id` is a number where all ids are, else a string; `ts` a time."""
-        table = self.posts
-        texts = table["id_text"]
-        ids = table["id"] if texts.null_count == len(table) else pc.coalesce(texts, table["id"].cast(pa.string()))
-        out = {"id": ids, "ts": table["ts"].cast(pa.timestamp("us", tz="UTC"))}
-        out |= {name: table[name] for name in ("lon", "lat", "text")}
-        by_name: dict[str, list[str]] = {}
-        for name in table.column_names:
-            if ":" in name:
-                by_name.setdefault(name.rpartition(":")[0], []).append(name)
-        for name, columns in by_name.items():
-            out[name] = (
-                table[columns[0]]
-                if len(columns) == 1
-                else pc.coalesce(*(pc.cast(table[c], pa.string()) for c in columns))
-            )
-        whole = pa.table(out)
-        if self.columns is None:
-            return whole
-        missing = pa.nulls(len(whole))
-        return pa.table({name: whole[name] if name in out else missing for name in self.columns})
-
-    def to_pandas(self) -> Any:
-        return self.to_arrow().to_pandas()
+    ref: SegmentRef
+    segment: PostSegment
+    gone: np.ndarray
 
 
 class Reader:
     """Searches over one manifest. Every answer is exact for the batch that the manifest committed."""
 
-    def __init__(self, state: StateDirectory | str | Path, manifest: Manifest | None = None) -> None:
+    def __init__(
+        self, state: StateDirectory | str | Path, manifest: Manifest | None = None, files: OpenFiles | None = None
+    ) -> None:
         self.state = state if isinstance(state, StateDirectory) else StateDirectory(state)
         self.manifest = manifest or self.state.newest()
-        self._segments: dict[str, PostSegment] = {}
+        self.files = files or OpenFiles(self.state)
+        self.tokenizer = Tokenizer(keep_accents=bool(self.manifest.settings.get("keep_accents")))
+        self._refs = sorted((*self.manifest.of(POSTS), *self.manifest.of(ARCHIVE)), key=lambda ref: -ref.max_ts)
 
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return Tokenizer(keep_accents=bool(self.manifest.settings.get("keep_accents")))
-
-    def search(self, sql: str) -> Found:
+    def search(self, sql: str, stop_words: str | Iterable[str] | None = None) -> Answer:
         """Answer a `SELECT` from the posts kept and archived."""
         statement = parse(sql, self.tokenizer)
         check_search(statement)
-        if self.manifest.settings.get("keep") == "none":
-            raise BadInput("this state keeps no posts (--keep none): there is nothing to search")
-        return self.range(statement.query)
+        return self.answer(statement.query, stop_words)
+
+    def answer(self, query: Query, stop_words: str | Iterable[str] | None = None) -> Answer:
+        match query:
+            case RangeQuery():
+                return self.range(query)
+            case NearestQuery():
+                return self.nearest(query)
+            case TermsQuery():
+                return self.terms(query, stop_words)
+
+    # -- the three kinds -----------------------------------------------------------------------------------------------
 
     def range(self, query: RangeQuery) -> Found:
-        clock = BEGINNING if self.manifest.clock is None else self.manifest.clock
-        encoded = encode_query(query, clock)
-        since, until = encoded["since"], encoded["until"]
-        parts, candidates, opened = [pa.schema(BASE_FIELDS).empty_table()], 0, 0
-        refs = [*self.manifest.of(POSTS), *self.manifest.of(ARCHIVE)]
-        for ref in sorted(refs, key=lambda ref: -ref.max_ts):
-            if ref.max_ts < since or ref.min_ts >= until:
+        """Posts that satisfy the conditions, newest first, ties by id."""
+        question, opened = self._open(query, query.columns)
+        hits: list[Hit] = []
+        times: list[np.ndarray] = []
+        looked: list[tuple[str, Looked]] = []
+        for each in opened:
+            if question.is_apart(each.ref.min_ts, each.ref.max_ts):
                 continue
-            posts, looked = (self._scan_archive if ref.kind == ARCHIVE else self._scan)(ref, encoded)
-            candidates += looked
-            opened += 1
-            if len(posts):
-                parts.append(posts)
-            since = self._narrowed(since, parts, query.limit)
-        posts = pa.concat_tables(parts, promote_options="default")
-        newest_first = [("ts", "descending"), ("id_text", "ascending", "at_start"), ("id", "ascending")]
-        order = pc.sort_indices(posts, newest_first)
-        posts = posts.take(order[: query.limit] if query.limit is not None else order)
-        return Found(posts, query.columns, candidates, opened)
+            found = search_range(each.segment, question, each.gone)
+            looked.append((each.ref.name, found.looked))
+            if len(found.rows):
+                hits.append((each.segment, found.rows))
+                times.append(each.segment.ts_of(found.rows))
+                question = _narrowed(question, times, query.limit)
+        effort = Effort(tuple(looked), len(self._refs) - len(looked))
+        if not hits:
+            return Found((), query.columns, effort)
+        return Found(pick(hits, ordered(hits, -np.concatenate(times), query.limit)), query.columns, effort)
 
-    @staticmethod
-    def _narrowed(since: int, parts: list[pa.Table], limit: int | None) -> int:
-        """With enough newer posts in hand, older segments need not be opened."""
-        if limit is None or sum(len(part) for part in parts) < limit or limit == 0:
-            return since
-        ts = np.concatenate([part["ts"].to_numpy() for part in parts])
-        return max(since, int(np.partition(ts, len(ts) - limit)[len(ts) - limit]))
+    def nearest(self, query: NearestQuery) -> Found:
+        """The k posts nearest to a point, ties by id. The largest segments go first: what they give is the radius that
+        the others are pruned by (seed 000 §6.2).
+        """
+        question, opened = self._open(query, query.columns)
+        opened = sorted(opened, key=lambda each: -len(each.segment))
+        total = sum(len(each.segment) for each in opened)
+        k = wanted = min(query.k, total)
+        while True:
+            best = np.full(max(1, wanted), np.inf)
+            hits: list[Hit] = []
+            distances: list[np.ndarray] = [np.empty(0)]
+            looked: list[tuple[str, Looked]] = []
+            for each in opened:
+                near = search_nearest(each.segment, question, query.lon, query.lat, best, each.gone)
+                looked.append((each.ref.name, near.looked))
+                hits.append((each.segment, near.rows))
+                distances.append(near.km)
+            hits, km = _within(hits, distances[1:], best[0])
+            complete = len(km) < wanted or wanted == total
+            if question.predicates:
+                keep = [meets_predicates(segment, question, rows) for segment, rows in hits]
+                hits = [(segment, rows[mask]) for (segment, rows), mask in zip(hits, keep, strict=True)]
+                km = km[np.concatenate([np.empty(0, np.bool_), *keep])]
+            if not question.predicates or complete or len(km) >= k:
+                break
+            wanted = min(MORE * wanted, total)
+        order = ordered(hits, km, k) if len(km) else NOTHING
+        effort = Effort(tuple(looked), len(self._refs) - len(looked))
+        return Found(pick(hits, order), query.columns, effort, km[order])
 
-    def _scan(self, ref: SegmentRef, encoded: dict[str, Any]) -> tuple[pa.Table, int]:
-        segment = self._segments.get(ref.name)
-        if segment is None:
-            segment = self._segments[ref.name] = PostSegment(self.state.path(ref.name))
-        rows, looked = scan_posts(
-            segment.lon, segment.lat, segment.ts, segment.codes, segment.offsets, segment.vocabulary.terms,
-            0, len(segment), *scan_arguments(encoded),
-        )  # fmt: skip
-        rows = rows[~segment.deleted(deletes_for(self.state, self.manifest, ref))[rows]]
-        posts = segment.take(rows)
-        if encoded["predicates"]:
-            posts = posts.filter(pa.array(satisfied(encoded["predicates"], posts)))
-        return posts, looked
+    def terms(self, query: TermsQuery, stop_words: str | Iterable[str] | None = None) -> Counted:
+        """The k terms that occur in most posts, ties by term."""
+        stop = stop_terms(stop_words, self.tokenizer)
+        question, opened = self._open(query, ())
+        terms, sums, parts = greatest(_count(opened, question), query.k, stop)
+        words = spelt([self.files.terms(ref.name) for ref in self.manifest.of(TERMS)], terms) if len(terms) else []
+        best = sorted(zip(words, sums.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))[: query.k]
+        looked = tuple((each.ref.name, part.looked) for each, part in zip(opened, parts, strict=True))
+        posts = sum(part.posts for part in parts)
+        effort = Effort(looked, len(self._refs) - len(looked))
+        return Counted(tuple(word for word, _ in best), tuple(n for _, n in best), posts, effort)
 
-    def _scan_archive(self, ref: SegmentRef, encoded: dict[str, Any]) -> tuple[pa.Table, int]:
-        posts = pq.read_table(self.state.path(ref.name, ".parquet"), partitioning=None)
-        posts = posts.set_column(
-            posts.schema.get_field_index("ts"), "ts", posts["ts"].cast(pa.int64())
-        ).combine_chunks()
-        terms, offsets = self.tokenizer.terms(posts["text"])
-        vocabulary, codes = np.unique(terms, return_inverse=True)
-        rows, looked = scan_posts(
-            posts["lon"].to_numpy(), posts["lat"].to_numpy(), posts["ts"].to_numpy(),
-            codes.astype(np.uint32), offsets.astype(np.int32), vocabulary, 0, len(posts), *scan_arguments(encoded),
-        )  # fmt: skip
-        posts = posts.take(pa.array(rows)).combine_chunks()
-        deletes = deletes_for(self.state, self.manifest, ref)
-        posts = posts.filter(pa.array(~are_deleted(posts["id"].to_numpy(), chunk(posts["id_text"]), deletes)))
-        if encoded["predicates"]:
-            posts = posts.filter(pa.array(satisfied(encoded["predicates"], posts)))
-        return posts, looked
+    # -- opening -------------------------------------------------------------------------------------------------------
+
+    def question(self, query: Conditions) -> Question:
+        clock = BEGINNING if self.manifest.clock is None else self.manifest.clock
+        return Question.of(encode_query(query, clock))
+
+    def _open(self, query: Conditions, columns: Sequence[str] | None) -> tuple[Question, list[Opened]]:
+        """The question, and all segments that its time touches, newest first, opened before any is searched: what is
+        mapped stays readable whatever the writer removes.
+        """
+        if self.manifest.settings.get("keep") == "none":
+            raise BadInput("this state keeps no posts (--keep none): there is nothing to search")
+        question = self.question(query)
+        refs = [ref for ref in self._refs if not question.is_apart(ref.min_ts, ref.max_ts)]
+        return question, [self._opened(ref, question, columns) for ref in refs]
+
+    def _opened(self, ref: SegmentRef, question: Question, columns: Sequence[str] | None) -> Opened:
+        if ref.kind == ARCHIVE:
+            from nearcast.reader.archive import read_archive
+
+            deletes = deletes_for(self.state, self.manifest, ref)
+            path = self.state.path(ref.name, ".parquet")
+            return Opened(ref, read_archive(path, question, columns, deletes, self.tokenizer), NOTHING)
+        segment = self.files.segment(ref.name)
+        return Opened(ref, segment, self.files.gone(self.manifest, ref, segment))
+
+
+def _count(opened: list[Opened], question: Question) -> list[CountedTerms]:
+    """The counts of each segment; of large ones on all cores at once, for counting leaves the interpreter free."""
+
+    def count(each: Opened) -> CountedTerms:
+        return count_terms(each.segment, question, each.gone)
+
+    if sum(len(each.segment) > PARALLEL_ROWS for each in opened) < 2:
+        return [count(each) for each in opened]
+    return list(cores().map(count, opened))
+
+
+def _narrowed(question: Question, times: list[np.ndarray], limit: int | None) -> Question:
+    """With enough newer posts in hand, older ones need not be looked for."""
+    if not limit or sum(len(part) for part in times) < limit:
+        return question
+    ts = np.concatenate(times)
+    return replace(question, since=max(question.since, int(np.partition(ts, len(ts) - limit)[len(ts) - limit])))
+
+
+def _within(hits: list[Hit], distances: list[np.ndarray], radius: float) -> tuple[list[Hit], np.ndarray]:
+    """The hits that are no farther than the radius, and their distances."""
+    kept, km = [], [np.empty(0)]
+    for (segment, rows), distance in zip(hits, distances, strict=True):
+        near = distance <= radius
+        if near.any():
+            kept.append((segment, rows[near]))
+            km.append(distance[near])
+    return kept, np.concatenate(km)
 
 
 def scan_arguments(encoded: dict[str, Any]) -> tuple[Any, ...]:
+    """An encoded query as `kernels.scan.scan_posts` takes it: the search that needs no index, by which others are
+    checked.
+    """
     return (
         encoded["region_kind"], encoded["min_lon"], encoded["min_lat"], encoded["max_lon"], encoded["max_lat"],
         np.array(encoded["shape"], np.float64), np.array(encoded["code"], np.uint64),

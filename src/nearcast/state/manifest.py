@@ -14,7 +14,7 @@ from typing import Any
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.state.files import create_exclusively
 
-FORMAT = 1
+FORMAT = 2
 
 POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE = (
     "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive",

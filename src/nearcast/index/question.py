@@ -1,0 +1,158 @@
+"""What is asked of posts, ready for the kernels; and the words of it as one segment numbers them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nearcast.index.posts import PostSegment
+from nearcast.index.rows import frozen
+from nearcast.language import decode_code
+from nearcast.model.expressions import Conjunction
+from nearcast.model.ops import CODE_LAST, CODE_NEGATIVE
+from nearcast.model.posts import ATTRIBUTE_KINDS, attribute_column
+
+NOTHING = frozen(np.empty(0, np.int64))
+NO_CODE = frozen(np.empty(0, np.uint64))
+
+
+@dataclass(frozen=True)
+class Question:
+    """Place, time in [since, until), words and attributes."""
+
+    kind: int
+    box: tuple[float, float, float, float]
+    shape: np.ndarray
+    conjunctions: tuple[Conjunction, ...]
+    since: int
+    until: int
+    predicates: str | None
+
+    @classmethod
+    def of(cls, encoded: dict[str, Any]) -> "Question":
+        """From the values of an encoded query."""
+        return cls(
+            int(encoded["region_kind"]),
+            (
+                float(encoded["min_lon"]),
+                float(encoded["min_lat"]),
+                float(encoded["max_lon"]),
+                float(encoded["max_lat"]),
+            ),
+            frozen(np.array(encoded["shape"], np.float64)),
+            decode_code(encoded["code"]),
+            encoded["since"],
+            encoded["until"],
+            encoded["predicates"],
+        )
+
+    @cached_property
+    def place(self) -> tuple[Any, ...]:
+        """As kernels take it."""
+        return (self.kind, *self.box, self.shape)
+
+    @cached_property
+    def time(self) -> tuple[np.int64, np.int64]:
+        return np.int64(self.since), np.int64(self.until)
+
+    def is_apart(self, min_ts: int, max_ts: int) -> bool:
+        """Whether no post of that time can be asked for."""
+        return max_ts < self.since or min_ts >= self.until
+
+    @cached_property
+    def has_words(self) -> bool:
+        return any(self.conjunctions)
+
+    @cached_property
+    def is_one_word(self) -> bool:
+        """Whether one word is all that is asked of a text."""
+        if len(self.conjunctions) != 1 or len(self.conjunctions[0]) != 1:
+            return False
+        (literal,) = self.conjunctions[0]
+        return len(literal.terms) == 1 and not literal.negative
+
+    @cached_property
+    def terms(self) -> np.ndarray:
+        """The distinct terms of the expression, sorted."""
+        found = {term for each in self.conjunctions for literal in each for term in literal.terms}
+        return frozen(np.array(sorted(found), np.uint64))
+
+    @cached_property
+    def attribute_columns(self) -> list[str]:
+        """The columns that the predicates look at."""
+        names = {name for name, _, _ in json.loads(self.predicates or "[]")}
+        return [attribute_column(name, kind) for name in sorted(names) for kind in ATTRIBUTE_KINDS]
+
+
+@dataclass(frozen=True)
+class Words:
+    """An expression as a segment numbers its words.
+
+    `code` is what is left to check of a post, empty if nothing is. `drivers` are codes of which a post must have at
+    least one, empty if there is no such set. `enough`: a post that has a driver satisfies the expression. `impossible`:
+    no post of the segment can.
+    """
+
+    code: np.ndarray
+    drivers: np.ndarray
+    frequency: int
+    enough: bool = False
+    impossible: bool = False
+
+
+ANYTHING = Words(NO_CODE, NOTHING, 0)
+IMPOSSIBLE = Words(NO_CODE, NOTHING, 0, impossible=True)
+
+
+def words_in(question: Question, segment: PostSegment) -> Words:
+    """The rarest word of each conjunction drives it; a conjunction with a word that the segment lacks is dropped."""
+    if not question.has_words:
+        return ANYTHING
+    if question.is_one_word:
+        drivers = segment.codes_of(question.terms)
+        code = int(drivers[0])
+        if code < 0:
+            return IMPOSSIBLE
+        return Words(_code([[(False, [code])]]), frozen(drivers), int(segment.counts[code]), enough=True)
+    codes = dict(zip(question.terms.tolist(), segment.codes_of(question.terms).tolist(), strict=True))
+    counts = segment.counts
+    kept: list[list[tuple[bool, list[int]]]] = []
+    rarest: list[int] = []
+    driven = True
+    for conjunction in question.conjunctions:
+        literals = []
+        best = -1
+        for literal in conjunction:
+            numbers = [codes[term] for term in literal.terms]
+            if min(numbers) < 0:
+                if not literal.negative:
+                    break
+                continue  # what the segment lacks is not there
+            literals.append((literal.negative, numbers))
+            if not literal.negative:
+                best = max(best, *numbers)  # codes are in order of frequency
+        else:
+            if not literals:
+                return ANYTHING
+            kept.append(literals)
+            rarest.append(best)
+            driven = driven and best > 0
+    if not kept:
+        return IMPOSSIBLE
+    unique = sorted(set(rarest)) if driven else []
+    enough = driven and all(len(each) == 1 and len(each[0][1]) == 1 for each in kept)
+    frequency = sum(int(counts[code]) for code in unique)
+    return Words(_code(kept), frozen(np.array(unique, np.int64)), frequency, enough)
+
+
+def _code(conjunctions: Sequence[Sequence[tuple[bool, list[int]]]]) -> np.ndarray:
+    words: list[int] = []
+    for literals in conjunctions:
+        for place, (negative, numbers) in enumerate(literals):
+            last = CODE_LAST if place == len(literals) - 1 else 0
+            words.append(len(numbers) | last | (CODE_NEGATIVE if negative else 0))
+            words.extend(numbers)
+    return frozen(np.array(words, np.uint64))

@@ -1,0 +1,290 @@
+"""Counting in how many posts each word occurs: post by post, and by term tables made beforehand.
+
+Nodes of the tree from TABLE_LEVEL on have a table: the codes that occur in their posts, as gaps, and the counts. The
+count of a region is the sum of the tables of the nodes it covers and of the posts along its border (seed 000 §6.2).
+
+`counts` has one place more than codes are counted: all codes from there on are thrown together in the last. Codes are
+in order of frequency, so a short array holds all that can be frequent, and stays in the processor's cache.
+"""
+
+import numpy as np
+from numba import njit
+
+from nearcast.kernels.blocks import APART, BLOCK, COVERS, FAN, relation, time_relation
+from nearcast.kernels.check import is_among
+from nearcast.kernels.forward import post_at
+from nearcast.kernels.match import FEW
+from nearcast.kernels.packing import integer_at, place_at
+from nearcast.kernels.regions import in_region
+from nearcast.kernels.sorting import sort_in_place
+from nearcast.kernels.varint import FROM_TWO, PADDING, get, put
+
+TABLE_LEVEL = 3  # nodes of BLOCK · FAN³ = 131,072 posts
+
+
+@njit(cache=True, nogil=True)
+def count_repeating(data, at, end, counts, weight):
+    """Add the words of a post that has one twice, each once. The code 0 counts nothing that matters."""
+    codes = np.empty(end - at, np.int64)
+    n = 0
+    rest = np.int64(counts.size) - 1
+    while at < end:
+        code, at = get(data, at)
+        codes[n] = code if code < rest else rest
+        n += 1
+    if n > FEW:
+        sort_in_place(codes, n)
+        for i in range(n):
+            if i == 0 or codes[i] != codes[i - 1]:
+                counts[codes[i]] += weight
+        return
+    for i in range(n):
+        known = False
+        for j in range(i):
+            if codes[j] == codes[i]:
+                known = True
+                break
+        if not known:
+            counts[codes[i]] += weight
+
+
+@njit(cache=True, nogil=True)
+def count_run(data, at, posts, counts):
+    """Add the words of `posts` posts whose records begin at `at`; returns where the next record is.
+
+    A call for each post would take longer than the counting.
+    """
+    rest = np.int64(counts.size) - 1
+    for _ in range(posts):
+        head, at = get(data, at)
+        end = at + (head >> 1)
+        if head & 1:
+            count_repeating(data, at, end, counts, np.int32(1))
+            at = end
+        while at < end:
+            code, at = get(data, at)
+            counts[np.uint64(code if code < rest else rest)] += np.int32(1)
+    return at
+
+
+@njit(cache=True, nogil=True)
+def count_single(data, starts, row, counts, weight):
+    """Add the words of one post."""
+    head, at = get(data, post_at(data, starts, row))
+    end = at + (head >> 1)
+    rest = np.int64(counts.size) - 1
+    if head & 1:
+        count_repeating(data, at, end, counts, weight)
+        return
+    while at < end:
+        code, at = get(data, at)
+        counts[np.uint64(code if code < rest else rest)] += weight
+
+
+@njit(cache=True, nogil=True)
+def add_table(tables, begin, end, counts):
+    at = begin
+    code = np.int64(0)
+    rest = np.int64(counts.size) - 1
+    while at < end:
+        gap, at = get(tables, at)
+        code += gap + 1
+        if code >= rest:
+            break
+        count, at = get(tables, at)
+        counts[np.uint64(code)] += np.int32(count)
+
+
+@njit(cache=True, nogil=True)
+def write_tables(data, starts, rows, words, levels):
+    """(tables, table_starts): of the nodes of level TABLE_LEVEL and above but the root, in the order of nodes.
+
+    Posts are counted for the lowest tables only; the others are sums of those below.
+    """
+    top = levels.size - 2
+    first = min(TABLE_LEVEL, top)
+    table_starts = np.zeros(max(levels[top] - levels[first], 0) + 1, np.int64)
+    out = np.empty(1 << 16, np.uint8)
+    at = np.int64(0)
+    number = 0
+    for level in range(first, top):
+        span = np.int64(BLOCK) << (3 * level)
+        for node in range(levels[level + 1] - levels[level]):
+            counts = np.zeros(words + 1, np.int32)
+            if level == first:
+                begin, end = node * span, min(rows, (node + 1) * span)
+                count_run(data, post_at(data, starts, begin), end - begin, counts)
+            else:
+                child = levels[level - 1] - levels[first] + node * FAN
+                for i in range(child, min(child + FAN, levels[level] - levels[first])):
+                    add_table(out, table_starts[i], table_starts[i + 1], counts)
+            last = np.int64(0)
+            for code in range(1, words):
+                count = np.int64(counts[np.uint64(code)])
+                if count:
+                    if at + 10 + PADDING > out.size:
+                        more = np.empty(2 * out.size, np.uint8)
+                        more[:at] = out[:at]
+                        out = more
+                    gap = code - last - 1
+                    if gap < FROM_TWO and count < FROM_TWO:  # mostly; two calls take longer
+                        out[np.uint64(at)] = gap
+                        out[np.uint64(at + 1)] = count
+                        at += 2
+                    else:
+                        at = put(out, put(out, at, gap), count)
+                    last = np.int64(code)
+            number += 1
+            table_starts[number] = at
+    return out[: at + PADDING].copy(), table_starts
+
+
+@njit(cache=True, nogil=True)
+def count_rows(data, starts, rows, counts):
+    """Add the words of some posts."""
+    for i in range(rows.size):
+        count_single(data, starts, rows[i], counts, np.int32(1))
+
+
+@njit(cache=True, nogil=True)
+def count_region(
+    rows, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone, boxes, times, levels, tables, table_starts,
+    kind, west, south, east, north, shape, since, until, counts,
+):  # fmt: skip
+    """Add the words of all posts in a region and a time: (posts, posts counted one by one, tables added)."""
+    top = levels.size - 2
+    first_table = min(TABLE_LEVEL, top)
+    posts, singly, added = np.int64(0), np.int64(0), np.int64(0)
+    rest = np.int64(counts.size) - 1
+    stack = np.empty(32 * FAN, np.int64)
+    stack_level = np.empty(32 * FAN, np.int64)
+    height = 0
+    if rows:
+        stack[0] = levels[top]
+        stack_level[0] = top
+        height = 1
+    while height:
+        height -= 1
+        node, level = stack[height], stack_level[height]
+        in_time = time_relation(since, until, times[2 * node], times[2 * node + 1])
+        if in_time == APART:
+            continue
+        meets = relation(kind, west, south, east, north, shape, boxes[4 * node : 4 * node + 4])
+        if meets == APART:
+            continue
+        place = node - levels[level]
+        span = np.int64(BLOCK) << (3 * level)
+        begin, end = place * span, min(rows, (place + 1) * span)
+        covered = meets == COVERS and in_time == COVERS
+        number = node - levels[first_table]
+        if covered and first_table <= level < top and number + 1 < table_starts.size:
+            add_table(tables, table_starts[number], table_starts[number + 1], counts)
+            posts += end - begin
+            added += 1
+            for i in range(gone.size):
+                if begin <= gone[i] < end:
+                    count_single(data, starts, gone[i], counts, np.int32(-1))
+                    posts -= 1
+            continue
+        if level and (not covered or level > first_table):
+            below = levels[level - 1]
+            first = below + place * FAN
+            for child in range(min(levels[level], first + FAN) - 1, first - 1, -1):
+                stack[height] = child
+                stack_level[height] = level - 1
+                height += 1
+            continue
+        singly += end - begin
+        if covered and not gone.size:
+            count_run(data, post_at(data, starts, begin), end - begin, counts)
+            posts += end - begin
+            continue
+        at = post_at(data, starts, begin)
+        for row in range(begin, end):
+            head, at = get(data, at)
+            stop = at + (head >> 1)
+            take = True
+            if not covered:
+                lon, lat = place_at(fixed, exact, row)
+                take = south <= lat <= north
+                over = lon >= west or lon <= east  # the antimeridian
+                take = take and (west <= lon <= east if west <= east else over)
+                if take and in_time != COVERS:
+                    ts = integer_at(ts_data, ts_width, ts_base, row)
+                    take = since <= ts < until
+                if take and kind > 1:
+                    take = in_region(kind, west, south, east, north, shape, 0, shape.size, lon, lat)
+            if take and gone.size:
+                take = not is_among(gone, row)
+            if not take:
+                at = stop
+                continue
+            posts += 1
+            if head & 1:
+                count_repeating(data, at, stop, counts, np.int32(1))
+                at = stop
+            while at < stop:
+                code, at = get(data, at)
+                counts[np.uint64(code if code < rest else rest)] += np.int32(1)
+    return posts, singly, added
+
+
+@njit(cache=True, nogil=True)
+def nth_largest(counts, totals, n):
+    """The n-th largest of the counts, 0 if fewer than n are above 0; code 0 is none.
+
+    `totals` are those of the whole segment, which do not grow from code to code: where they are less than what n codes
+    have, the rest need not be looked at.
+    """
+    size = counts.size - 1
+    histogram = np.zeros(1024, np.int64)
+    beyond = np.zeros(1024, np.int64)  # counts that the histogram has no room for
+    large = 0
+    code = 1
+    stop = 4096
+    while True:
+        stop = min(stop, size)
+        while code < stop:
+            count = np.int64(counts[np.uint64(code)])
+            code += 1
+            if count < 1024:
+                histogram[np.uint64(count)] += 1
+                continue
+            if large == beyond.size:
+                more = np.empty(2 * large, np.int64)
+                more[:large] = beyond
+                beyond = more
+            beyond[large] = count
+            large += 1
+        found = np.int64(0)
+        if large >= n:
+            sort_in_place(beyond, large)
+            found = beyond[large - n]
+        else:
+            seen = large
+            for count in range(1023, 0, -1):
+                seen += histogram[count]
+                if seen >= n:
+                    found = np.int64(count)
+                    break
+        if code >= size or np.int64(totals[code]) < found:
+            return found
+        stop *= 4
+
+
+@njit(cache=True, nogil=True)
+def codes_from(counts, totals, least):
+    """The codes, but 0, whose count is at least this."""
+    out = np.empty(256, np.int64)
+    n = 0
+    for code in range(1, counts.size - 1):
+        if np.int64(totals[np.uint64(code)]) < least:
+            break
+        if counts[np.uint64(code)] >= least:
+            if n == out.size:
+                more = np.empty(2 * n, np.int64)
+                more[:n] = out
+                out = more
+            out[n] = code
+            n += 1
+    return out[:n]

@@ -1,0 +1,24 @@
+"""Terms back to words, by the dictionary of the state."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nearcast.index.arrow import arrow
+from nearcast.state.terms import TermTable
+
+
+def spelt(tables: Sequence[TermTable], terms: np.ndarray) -> list[str]:
+    """The word of each term; a name made of its number where no table has it."""
+    words: list[str | None] = [None] * len(terms)
+    missing = np.arange(len(terms))
+    for table in tables:
+        if not len(missing) or not len(table.term):
+            continue
+        at = np.minimum(np.searchsorted(table.term, terms[missing]), len(table.term) - 1)
+        hit = np.flatnonzero(table.term[at] == terms[missing])
+        found = table.word.take(arrow(at[hit])).to_pylist()
+        for place, word in zip(missing[hit].tolist(), found, strict=True):
+            words[place] = word if word is not None else words[place]
+        missing = np.array([place for place in missing.tolist() if words[place] is None], np.int64)
+    return [word if word is not None else f"word{term:016x}" for word, term in zip(words, terms.tolist(), strict=True)]

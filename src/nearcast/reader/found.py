@@ -1,0 +1,195 @@
+"""Answers of searches: posts or counted terms. Each iterates as dictionaries and turns into Arrow or pandas."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nearcast.index.arrow import arrow
+from nearcast.index.posts import PostSegment
+from nearcast.index.search_range import Looked
+from nearcast.model.posts import BASE_FIELDS
+from nearcast.reader.rows import post_rows
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a search cost: of each segment it opened, its name and how it was searched; and how many it did not need."""
+
+    opened: tuple[tuple[str, Looked], ...] = ()
+    skipped: int = 0
+
+    @property
+    def candidates(self) -> int:
+        return sum(looked.candidates for _, looked in self.opened)
+
+
+@dataclass(frozen=True)
+class Picked:
+    """Some rows of a segment, and which places of the answer they have."""
+
+    segment: PostSegment
+    rows: np.ndarray
+    places: np.ndarray
+
+
+@dataclass(frozen=True)
+class Found:
+    """Posts in the order of the answer. Which they are is settled; texts and attributes are read when asked for, from
+    files that stay mapped whatever the writer does.
+
+    `distance_km` is there for the nearest.
+    """
+
+    picked: tuple[Picked, ...]
+    columns: tuple[str, ...] | None
+    effort: Effort = field(default_factory=Effort)
+    distance_km: np.ndarray | None = None
+
+    @property
+    def candidates_checked(self) -> int:
+        return self.effort.candidates
+
+    @property
+    def segments_opened(self) -> int:
+        return len(self.effort.opened)
+
+    def __len__(self) -> int:
+        return sum(len(each.rows) for each in self.picked)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        rows = post_rows(self.posts, self.columns)
+        if self.distance_km is None:
+            return iter(rows)
+        return ({**row, "distance_km": km} for row, km in zip(rows, self.distance_km.tolist(), strict=True))
+
+    @cached_property
+    def posts(self) -> pa.Table:
+        """The posts, with the columns of the model."""
+        tables = [each.segment.take(each.rows) for each in self.picked]
+        if not tables:
+            return pa.schema(BASE_FIELDS).empty_table()
+        if len(tables) == 1:
+            table, places = tables[0], self.picked[0].places
+        else:
+            table = pa.concat_tables(tables, promote_options="default")
+            places = np.concatenate([each.places for each in self.picked])
+        if np.array_equal(places, np.arange(len(places))):
+            return table
+        back = np.empty(len(places), np.int64)
+        back[places] = np.arange(len(places))
+        return table.take(arrow(back))
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as a table: `id` is a number where all ids are, else a string; `ts` a time."""
+        table = self.posts
+        texts = table["id_text"]
+        ids = table["id"] if texts.null_count == len(table) else pc.coalesce(texts, table["id"].cast(pa.string()))
+        out = {"id": ids, "ts": table["ts"].cast(pa.timestamp("us", tz="UTC"))}
+        out |= {name: table[name] for name in ("lon", "lat", "text")}
+        by_name: dict[str, list[str]] = {}
+        for name in table.column_names:
+            if ":" in name:
+                by_name.setdefault(name.rpartition(":")[0], []).append(name)
+        for name, columns in by_name.items():
+            out[name] = (
+                table[columns[0]]
+                if len(columns) == 1
+                else pc.coalesce(*(pc.cast(table[c], pa.string()) for c in columns))
+            )
+        if self.columns is not None:
+            missing = pa.nulls(len(table))
+            out = {name: out.get(name, missing) for name in self.columns}
+        if self.distance_km is not None:
+            out["distance_km"] = arrow(self.distance_km)
+        return pa.table(out)
+
+    def to_pandas(self) -> Any:
+        return self.to_arrow().to_pandas()
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Terms and in how many posts each occurs: most frequent first, ties by term."""
+
+    terms: tuple[str, ...]
+    counts: tuple[int, ...]
+    posts_counted: int
+    effort: Effort = field(default_factory=Effort)
+
+    columns = ("term", "count")
+
+    @property
+    def candidates_checked(self) -> int:
+        return self.effort.candidates
+
+    @property
+    def segments_opened(self) -> int:
+        return len(self.effort.opened)
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return ({"term": term, "count": n} for term, n in zip(self.terms, self.counts, strict=True))
+
+    def to_arrow(self) -> pa.Table:
+        return pa.table({"term": pa.array(self.terms, pa.string()), "count": pa.array(self.counts, pa.int64())})
+
+    def to_pandas(self) -> Any:
+        return self.to_arrow().to_pandas()
+
+
+Hit = tuple[PostSegment, np.ndarray]
+
+
+def pick(hits: Sequence[Hit], order: np.ndarray) -> tuple[Picked, ...]:
+    """The posts `order` of those of all hits end to end, by segment."""
+    if len(hits) == 1:
+        return (Picked(hits[0][0], hits[0][1][order], np.arange(len(order))),) if len(order) else ()
+    bounds = np.cumsum([len(rows) for _, rows in hits])
+    of = np.searchsorted(bounds, order, side="right")
+    out = []
+    for number, (segment, rows) in enumerate(hits):
+        places = np.flatnonzero(of == number)
+        if len(places):
+            out.append(Picked(segment, rows[order[places] - (bounds[number] - len(rows))], places))
+    return tuple(out)
+
+
+def ordered(hits: Sequence[Hit], first: np.ndarray, at_most: int | None = None) -> np.ndarray:
+    """The order of the hits by `first`, then by id: numbers before strings; of one id newer posts first, then by
+    place. `at_most` so many, the first ones.
+    """
+    if at_most is not None and at_most < len(first):
+        if at_most == 0:
+            return np.empty(0, np.int64)
+        kept = np.flatnonzero(first <= np.partition(first, at_most - 1)[at_most - 1])
+        bounds = np.cumsum([0, *(len(rows) for _, rows in hits)])
+        cuts = np.searchsorted(kept, bounds)
+        less = [
+            (segment, rows[kept[a:b] - low])
+            for (segment, rows), a, b, low in zip(hits, cuts[:-1], cuts[1:], bounds[:-1], strict=True)
+        ]
+        return kept[ordered(less, first[kept])][:at_most]
+    order = np.argsort(first, kind="stable")
+    by_first = first[order]
+    if not (by_first[1:] == by_first[:-1]).any():
+        return order
+    ids = np.concatenate([segment.ids(rows) for segment, rows in hits])
+    ts = np.concatenate([segment.ts_of(rows) for segment, rows in hits])
+    places = [segment.places(rows) for segment, rows in hits]
+    lon, lat = (np.concatenate([pair[i] for pair in places]) for i in range(2))
+    if not any(len(segment.id_text) for segment, _ in hits):
+        return np.lexsort((lat, lon, -ts, ids, first))
+    texts = pa.chunked_array([segment.id_texts(rows) for segment, rows in hits], pa.string())
+    ids[texts.is_valid().to_numpy()] = 0
+    numbers = {"first": first, "id": ids, "ts": ts, "lon": lon, "lat": lat}
+    table = pa.table({"text": texts, **{name: arrow(values) for name, values in numbers.items()}})
+    keys = [("first", "ascending"), ("text", "ascending", "at_start"), ("id", "ascending")]
+    rest = [("ts", "descending"), ("lon", "ascending"), ("lat", "ascending")]
+    return pc.sort_indices(table, keys + rest).to_numpy().astype(np.int64)

@@ -1,0 +1,60 @@
+"""The files of a state, opened: segments of posts are kept open for as long as a manifest names them.
+
+A cache may be used by many threads at once: what it holds is immutable, and to open a file twice does no harm.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from nearcast.index.posts import PostSegment
+from nearcast.index.question import NOTHING
+from nearcast.index.rows import frozen
+from nearcast.state.deletes import deletes_for
+from nearcast.state.directory import StateDirectory
+from nearcast.state.manifest import DELETES, Manifest, SegmentRef
+from nearcast.state.terms import TermTable
+
+
+class OpenFiles:
+    """By name: segments of posts, term tables, and the deleted rows of segments."""
+
+    def __init__(self, state: StateDirectory) -> None:
+        self.state = state
+        self._segments: dict[str, PostSegment] = {}
+        self._terms: dict[str, TermTable] = {}
+        self._gone: dict[tuple[str, ...], np.ndarray] = {}
+
+    def segment(self, name: str) -> PostSegment:
+        found = self._segments.get(name)
+        if found is None:
+            found = self._segments[name] = PostSegment(self.state.path(name))
+        return found
+
+    def terms(self, name: str) -> TermTable:
+        found = self._terms.get(name)
+        if found is None:
+            found = self._terms[name] = TermTable.open(self.state.path(name))
+        return found
+
+    def gone(self, manifest: Manifest, ref: SegmentRef, segment: PostSegment) -> np.ndarray:
+        """The rows of a segment that are deleted, ascending."""
+        since = ref.facts.get("cleaned", ref.batch)
+        logs = [each.name for each in manifest.segments if each.kind == DELETES and each.batch > since]
+        if not logs:
+            return NOTHING
+        key = (ref.name, str(since), *logs)
+        found = self._gone.get(key)
+        if found is None:
+            found = frozen(segment.deleted_rows(deletes_for(self.state, manifest, ref)))
+            self._gone[key] = found
+        return found
+
+    def keep_only(self, names: Iterable[str]) -> None:
+        """Forget what the newest manifest does not name; who still reads it keeps it mapped."""
+        wanted = set(names)
+        for kept in (self._segments, self._terms):
+            for name in [name for name in list(kept) if name not in wanted]:
+                kept.pop(name, None)
+        for key in [key for key in list(self._gone) if key[0] not in wanted]:
+            self._gone.pop(key, None)
