@@ -20,11 +20,16 @@ from nearcast.state.terms import TermTable
 from nearcast.text.tokenizer import Tokenizer
 
 
+def create(state: StateDirectory, settings: Settings) -> Manifest:
+    """A new state, or the one that is there."""
+    return state.create({"keep_accents": settings.keep_accents, "index": settings.index, "keep": settings.keep})
+
+
 def begin(
     state: StateDirectory, settings: Settings, sample: pa.Table | Callable[[], pa.Table | None] | None = None
 ) -> Manifest:
     """Create a state, or open it; give it a router and first term frequencies from a sample of posts."""
-    manifest = state.create({"keep_accents": settings.keep_accents, "index": settings.index, "keep": settings.keep})
+    manifest = create(state, settings)
     if manifest.router is None:
         manifest = first_router(state, settings, manifest, sample() if callable(sample) else sample)
     return manifest

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.pipeline.align import align
-from nearcast.pipeline.batch import begin
+from nearcast.pipeline.batch import begin, create
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.session import local_session, prime
 from nearcast.pipeline.settings import Inputs, Settings
@@ -71,6 +71,7 @@ def opened(
         say("starting Spark")
     else:
         say("compiling kernels and starting Spark (half a minute, the first time only)")
+    create(state, settings)
     with ThreadPoolExecutor(2) as pool:
         starting = pool.submit(local_session, cores(), memory, state.root / "spark.log")
         compiling = pool.submit(warm_up)
