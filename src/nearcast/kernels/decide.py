@@ -36,8 +36,14 @@ def decide(
     """
     n = order.size
     does, when = np.empty(n, np.uint8), np.empty(n, np.int64)
-    ended, before = np.full(n, -1, np.int64), np.zeros(n, np.bool_)
+    ended, before = np.empty(n, np.int64), np.zeros(n, np.bool_)
+    for op in range(n):  # as if every id were new and came once, which in bulk is the rule
+        does[op] = FRESH if subscribing[op] else UNKNOWN
+        when[op] = moment[op]
+        ended[op] = -1
     for group in range(starts.size - 1):
+        if known_seq[group] < 0 and starts[group + 1] - starts[group] == 1:
+            continue
         seq, meaning, end = known_seq[group], known_digest[group], known_end[group]
         for at in range(starts[group], starts[group + 1]):
             op = order[at]

@@ -5,38 +5,7 @@ from numba import njit
 
 from nearcast.kernels.match import SEQ
 from nearcast.kernels.mix import mix
-
-
-@njit(cache=True, nogil=True)
-def hashed_bound(values, value):
-    """The first position in sorted `values` that is not before `value`. Both are hashes, evenly spread over 64 bits, so
-    that a guess comes close and a gallop from it takes few steps.
-    """
-    n = np.int64(values.size)
-    if n == 0:
-        return n
-    guess = np.int64(np.float64(value) / 18446744073709551616.0 * n)
-    guess = guess if guess < n else n - 1
-    step = np.int64(8)
-    if values[guess] < value:
-        low, high = guess + 1, guess + 1 + step
-        while high < n and values[high] < value:
-            low, step = high + 1, step * 2
-            high = low + step
-        high = high if high < n else n
-    else:
-        low, high = guess - step, guess
-        while low >= 0 and values[low] >= value:
-            high, step = low, step * 2
-            low = high - step
-        low = low + 1 if low >= 0 else np.int64(0)
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+from nearcast.kernels.sorting import hashed_bound
 
 
 @njit(cache=True, nogil=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from nearcast.kernels.directory import cell_code, sort_key, spread, tag_of
-from nearcast.kernels.sorting import lower_bound
+from nearcast.kernels.sorting import hashed_bound
 
 TOP = np.int64(0xFFFFFFFF)
 LENGTH = np.uint64(0xFFFF)
@@ -64,7 +64,7 @@ def file_codes(codes, offsets, frequency_terms, frequency_counts):
                 if not header & NEGATIVE:
                     for j in range(length):
                         term = codes[end + 1 + j]
-                        at = lower_bound(frequency_terms, term)
+                        at = hashed_bound(frequency_terms, term)
                         count = np.int64(0)
                         if at < frequency_terms.size and frequency_terms[at] == term:
                             count = np.int64(frequency_counts[at])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nearcast.state.directory import StateDirectory
 
 OPS_LOG, POSTS_LOG = "ops", "posts"
-OPS_A_BATCH = 2_000_000  # rows of Parquet, or bytes of text; large segments need no merging
+OPS_A_BATCH = 1_000_000  # rows of Parquet, or bytes of text
 
 Offset = dict[str, Any]
 
