@@ -5,6 +5,7 @@
     state = nc.open("state")                              # a directory; no Spark
     state.search("SELECT …").to_arrow()                   # or .to_pandas(), or iterate
     nc.run(spark, posts=df, queries=qdf, state="state")   # df: any streaming DataFrame
+    nc.search_many(spark, queries=sdf, state="state")     # many searches at once: columns id, sql
 
 Importing this is quick: what a function needs is loaded when it is called.
 """
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from nearcast.reader.opened import State
 
-__all__ = ["open", "run"]
+__all__ = ["open", "run", "search_many"]
 
 
 def open(path: "str | Path") -> "State":
@@ -38,3 +39,10 @@ def run(spark: Any, *, posts: Any, queries: Any = None, state: "str | Path" = "s
     from nearcast.pipeline import foreign
 
     return foreign.run_dataframes(spark, posts=posts, queries=queries, state=state, **settings)
+
+
+def search_many(spark: Any, queries: Any, state: "str | Path") -> Any:
+    """Answer many searches (a DataFrame with id and sql) as a Spark job: a DataFrame with id, rows (JSON) and error."""
+    from nearcast.pipeline import bulk_search
+
+    return bulk_search.search_many(spark, queries, state)

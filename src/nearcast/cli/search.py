@@ -1,32 +1,54 @@
 """`nearcast search`: rows from a state directory. No Spark."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nearcast.cli.options import Format, FormatOption, StateOption, existing
+from nearcast.model.errors import BadInput
 
 if TYPE_CHECKING:
     from nearcast.reader.reader import Answer
+    from nearcast.state.directory import StateDirectory
 
 BASE = ("id", "ts", "lon", "lat", "text")
 
 
 def search(
-    sql: Annotated[str, typer.Argument(metavar='"SELECT …"', help="The question, or EXPLAIN and the question.")],
     state: StateOption,
+    sql: Annotated[
+        str | None, typer.Argument(metavar='"SELECT …"', help="The question, or EXPLAIN and the question.")
+    ] = None,
     form: FormatOption = Format.table,
     stop_words: Annotated[
         str | None,
         typer.Option("--stop-words", metavar="english|FILE", help="Words that TopK leaves out."),
+    ] = None,
+    bulk: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Many searches (id and sql; JSON Lines, CSV or Parquet), as a Spark job."),
     ] = None,
 ) -> None:
     """Ask once, and get rows: posts newest first, the nearest posts, or the most frequent terms. Needs no Spark; works
     while a run goes on.
 
     [dim]nearcast search --state state "SELECT * FROM stream WHERE loc INSIDE CIRCLE(-0.12, 51.5, 5 km)
-    AND text OVERLAPS 'coffee espresso' AND time AFTER '2 hours ago' LIMIT 20"[/dim]
+    AND text OVERLAPS 'coffee espresso' AND time AFTER '2 hours ago' LIMIT 20"
+
+    nearcast search --state state "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT(2.35, 48.86)) LIMIT 10"
+
+    nearcast search --state state "SELECT TopK(text, 20) FROM stream WHERE time AFTER '1 hour ago'" --stop-words english
+
+    nearcast search --state state --bulk searches.jsonl > answers.jsonl[/dim]
     """
+    if (sql is None) == (bulk is None):
+        raise BadInput('give one question, "SELECT …", or many with --bulk FILE')
+    if bulk is not None:
+        search_in_bulk(existing(state), bulk)
+        return
+    assert sql is not None
     from nearcast.cli.tables import messages, print_rows
     from nearcast.reader.explain import Explained
     from nearcast.reader.opened import State
@@ -39,6 +61,39 @@ def search(
     if form is Format.table:
         rows = "row" if len(found) == 1 else "rows"
         messages().print(f"{len(found):,} {rows}, {found.candidates_checked:,} candidates checked", style="dim")
+
+
+def search_in_bulk(state: "StateDirectory", path: Path) -> None:
+    """One JSON object a line, `id` and `rows` (or `error`), in the order of the file."""
+    import json
+
+    from nearcast.cli.tables import messages
+    from nearcast.pipeline.bulk_search import search_many
+    from nearcast.pipeline.run import cores
+    from nearcast.pipeline.session import local_session
+    from nearcast.sources.formats import whole_file
+    from nearcast.sources.op_records import read_ops
+
+    if not path.is_file():
+        raise BadInput(f"{path} is no file")
+    asked, rejects = read_ops(whole_file(str(path)))
+    if "sql" not in asked.column_names or not len(asked):
+        raise BadInput(f"{path} has no searches: give rows with id and sql")
+    messages().print(f"nearcast: starting Spark for {len(asked):,} searches", style="dim")
+    with TemporaryDirectory(prefix="nearcast-") as folder:
+        spark = local_session(cores(), log=Path(folder) / "spark.log")
+        try:
+            columns = (range(len(asked)), asked["sql"].to_pylist())
+            queries = spark.createDataFrame(list(zip(*columns, strict=True)), "id long, sql string")
+            answers = sorted(search_many(spark, queries, state.root).collect())
+        finally:
+            spark.stop()
+    ids = zip(asked["id"].to_pylist(), asked["id_text"].to_pylist(), strict=True)
+    for (number, text), row in zip(ids, answers, strict=True):
+        answer = {"rows": json.loads(row.rows)} if row.error is None else {"error": row.error}
+        print(json.dumps({"id": number if text is None else text, **answer}, ensure_ascii=False))
+    if len(rejects):
+        messages().print(f"nearcast: {len(rejects):,} lines are no searches: {rejects['reason'][0]}")
 
 
 def _columns(found: "Answer") -> tuple[str, ...]:

@@ -18,10 +18,13 @@ from nearcast.reader.rows import post_rows
 
 @dataclass(frozen=True)
 class Effort:
-    """What a search cost: of each segment it opened, its name and how it was searched; and how many it did not need."""
+    """What a search cost: of each segment it opened, its name and how it was searched; and how many it did not need.
+    `batch` is the committed one that the answer belongs to.
+    """
 
     opened: tuple[tuple[str, Looked], ...] = ()
     skipped: int = 0
+    batch: int = -1
 
     @property
     def candidates(self) -> int:
@@ -53,6 +56,11 @@ class Found:
     @property
     def candidates_checked(self) -> int:
         return self.effort.candidates
+
+    @property
+    def batch(self) -> int:
+        """The committed batch that the answer belongs to."""
+        return self.effort.batch
 
     @property
     def segments_opened(self) -> int:
@@ -126,6 +134,11 @@ class Counted:
     @property
     def candidates_checked(self) -> int:
         return self.effort.candidates
+
+    @property
+    def batch(self) -> int:
+        """The committed batch that the answer belongs to."""
+        return self.effort.batch
 
     @property
     def segments_opened(self) -> int:

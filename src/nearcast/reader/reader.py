@@ -84,7 +84,7 @@ class Reader:
                 hits.append((each.segment, found.rows))
                 times.append(each.segment.ts_of(found.rows))
                 question = _narrowed(question, times, query.limit)
-        effort = Effort(tuple(looked), len(self._refs) - len(looked))
+        effort = Effort(tuple(looked), len(self._refs) - len(looked), self.manifest.batch)
         if not hits:
             return Found((), query.columns, effort)
         return Found(pick(hits, ordered(hits, -np.concatenate(times), query.limit)), query.columns, effort)
@@ -117,7 +117,7 @@ class Reader:
                 break
             wanted = min(MORE * wanted, total)
         order = ordered(hits, km, k) if len(km) else NOTHING
-        effort = Effort(tuple(looked), len(self._refs) - len(looked))
+        effort = Effort(tuple(looked), len(self._refs) - len(looked), self.manifest.batch)
         return Found(pick(hits, order), query.columns, effort, km[order])
 
     def terms(self, query: TermsQuery, stop_words: str | Iterable[str] | None = None) -> Counted:
@@ -129,7 +129,7 @@ class Reader:
         best = sorted(zip(words, sums.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))[: query.k]
         looked = tuple((each.ref.name, part.looked) for each, part in zip(opened, parts, strict=True))
         posts = sum(part.posts for part in parts)
-        effort = Effort(looked, len(self._refs) - len(looked))
+        effort = Effort(looked, len(self._refs) - len(looked), self.manifest.batch)
         return Counted(tuple(word for word, _ in best), tuple(n for _, n in best), posts, effort)
 
     # -- opening -------------------------------------------------------------------------------------------------------
