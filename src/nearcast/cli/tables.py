@@ -86,7 +86,7 @@ def print_table(rows: Iterable[Row], columns: Sequence[str]) -> None:
         wide = name in ("text", "sql", "detail", "rows")
         table.add_column(
             name, justify="right" if numeric else "left", overflow="ellipsis", no_wrap=not wide, ratio=None,
-            min_width=24 if wide else None,
+            min_width=24 if wide else None, max_width=None if wide else 28,
         )  # fmt: skip
     for row in shown:
         readable = json_row(row)

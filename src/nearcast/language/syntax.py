@@ -1,6 +1,8 @@
 """What a query text says, before what it means: nodes that remember where they stand in the text."""
 
+import os
 import re
+import tempfile
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cache
@@ -175,7 +177,11 @@ def _read(text: str, start: Literal["start", "region"]) -> object:
 
 @cache
 def _parser() -> Lark:
-    return Lark(GRAMMAR, parser="lalr", lexer="contextual", start=["start", "region"], transformer=_Nodes())
+    tables = os.path.join(os.environ.get("NUMBA_CACHE_DIR", tempfile.gettempdir()), "grammar")
+    os.makedirs(os.path.dirname(tables), exist_ok=True)
+    return Lark(
+        GRAMMAR, parser="lalr", lexer="contextual", start=["start", "region"], transformer=_Nodes(), cache=tables
+    )
 
 
 def _explained(sql: str, problem: UnexpectedInput) -> QueryError:

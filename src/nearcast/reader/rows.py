@@ -23,7 +23,7 @@ def iso(micros: int) -> str:
 def post_rows(posts: pa.Table, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """Posts (the model's columns) as dictionaries; `columns` None for all. `ts` is in microseconds."""
     rows = []
-    for record in posts.to_pylist():
+    for record in _records(posts):
         text = record.pop("id_text", None)
         row = {"id": record["id"] if text is None else text}
         row |= {name: record[name] for name in ("ts", "lon", "lat", "text") if name in record}
@@ -38,6 +38,22 @@ def post_rows(posts: pa.Table, columns: Sequence[str] | None = None) -> list[dic
                 row.setdefault(key, None)
         rows.append(row if columns is None else {name: row.get(name) for name in columns})
     return rows
+
+
+def _records(posts: pa.Table) -> list[dict[str, Any]]:
+    """`to_pylist`, but without pandas, which Arrow imports for columns of times (a second and more)."""
+    times = {field.name for field in posts.schema if pa.types.is_timestamp(field.type)}
+    columns = [column.cast(pa.int64()) if name in times else column for name, column in _named(posts)]
+    records: list[dict[str, Any]] = pa.table(columns, posts.column_names).to_pylist()
+    for record in records if times else ():
+        for name in times:
+            if record[name] is not None:
+                record[name] = EPOCH + timedelta(microseconds=record[name])
+    return records
+
+
+def _named(table: pa.Table) -> list[tuple[str, pa.ChunkedArray]]:
+    return list(zip(table.column_names, table.columns, strict=True))
 
 
 def json_row(row: dict[str, Any]) -> dict[str, Any]:
