@@ -1,5 +1,6 @@
 """Real kills of a real run on Spark: the driver, a Python worker, a task. The outbox is that of an undisturbed run."""
 
+import contextlib
 import json
 import os
 import random
@@ -59,7 +60,17 @@ def undisturbed(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> list[
 
 
 def python_workers(driver: psutil.Process) -> list[psutil.Process]:
-    return [p for p in driver.children(recursive=True) if "pyspark.daemon" in " ".join(p.cmdline())]
+    """The processes that Spark's Python daemon has forked to work in."""
+
+    def runs_python_for_spark(process: psutil.Process | None) -> bool:
+        return process is not None and "pyspark.worker" in process.cmdline()
+
+    found = []
+    for process in driver.children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # the JVM's short-lived children come and go
+            if runs_python_for_spark(process) and runs_python_for_spark(process.parent()):
+                found.append(process)
+    return found
 
 
 def wait_for_batch(state: Path, batch: int, process: subprocess.Popen[bytes]) -> None:
