@@ -9,8 +9,6 @@ from nearcast.cli.options import Format, FormatOption, StateOption, existing
 if TYPE_CHECKING:
     from nearcast.reader.reader import Answer
 
-BASE = ("id", "ts", "lon", "lat", "text")
-
 
 def search(
     sql: Annotated[str, typer.Argument(metavar='"SELECT …"', help="The question, or EXPLAIN and the question.")],
@@ -43,14 +41,9 @@ def search(
 
 def _columns(found: "Answer") -> tuple[str, ...]:
     from nearcast.reader.found import Counted
+    from nearcast.reader.rows import row_names
 
     if isinstance(found, Counted):
         return found.columns
-    columns = found.columns or tuple(dict.fromkeys((*BASE, *_attributes(found.posts.column_names))))
+    columns = found.columns or row_names(found.posts.column_names)
     return columns if found.distance_km is None else (*columns, "distance_km")
-
-
-def _attributes(names: list[str]) -> list[str]:
-    from nearcast.model.posts import attribute_of
-
-    return [attribute[0] for attribute in map(attribute_of, names) if attribute is not None]

@@ -40,6 +40,12 @@ def post_rows(posts: pa.Table, columns: Sequence[str] | None = None) -> list[dic
     return rows
 
 
+def row_names(columns: Sequence[str]) -> tuple[str, ...]:
+    """The names that rows of all columns have, for posts with these columns of the model."""
+    attributes = [attribute[0] for attribute in map(attribute_of, columns) if attribute is not None]
+    return tuple(dict.fromkeys(("id", "ts", "lon", "lat", "text", *attributes)))
+
+
 def json_row(row: dict[str, Any]) -> dict[str, Any]:
     """A row with its times as text."""
     out = {}
