@@ -58,9 +58,9 @@ def settle(plan: Plan, reports: Sequence[Report]) -> list[SegmentRef]:
 
 @dataclass(frozen=True)
 class Change:
-    """All posts that are or may be in the answers of some subscriptions (`who`, one row each), and what becomes of them.
+    """All posts that are or may be in the answers of some subscriptions (`who`, a row each), and what becomes of them.
 
-    Member i belongs to row `owner[i]` of `who`, is `km[i]` away and is post `post[i]`. `kept` are the members of the new
+    Member i belongs to row `owner[i]` of `who`, is `km[i]` away and is post `post[i]`. `kept` are the members of new
     answers in order, with their `ranks` (from 0); `entered` are the places in `kept` of those that are new; `left` are
     the members that are no more, with the ranks that they had.
     """

@@ -304,7 +304,7 @@ class Task:
                 self.closest.catch_up([ref for ref in self.manifest.of(POSTS) if self.mine(ref)])
 
     def match_nearest(self, posts: pa.Table, late: np.ndarray) -> list[Results]:
-        """Offer the posts to the answers of the nearest; those too late to be kept, too late for an answer, are told."""
+        """Offer the posts to the answers of the nearest; those too late to be kept are told of."""
         if not self.closest:
             return []
         with self.report.timed("nearest"):
