@@ -180,6 +180,8 @@ class Chores:
             old = to_merge([ref for ref in refs if ref.facts.get("ended", 0) == ended])
             if not old and not ended:
                 old = self.mostly_ended(refs) or self.mostly_shrunk(refs)
+            if not old and ended:
+                old = self.long_over(refs)
             if old:
                 self.replace(old, self.rewrite(old, bool(ended)))
                 return
@@ -196,6 +198,17 @@ class Chores:
         if not many and sum(log.rows for log in logs) > sum(ref.rows for ref in refs) // 2 + LOGGED:
             many = sorted(refs, key=lambda ref: ref.facts.get("folded", ref.batch - 1))
         return many[:1]
+
+    def long_over(self, refs: list[SegmentRef]) -> list[SegmentRef]:
+        """A segment, if there is one, of which no subscription can get even a late post any more."""
+        retention, clock = self.plan.settings.retention, self.manifest.clock
+        if retention is not None and clock is not None:
+            for ref in refs:
+                if ref.facts.get("ended") and (
+                    open_segments(self.plan, [ref.name])[ref.name].latest[0] <= clock - retention
+                ):
+                    return [ref]
+        return []
 
     def mostly_shrunk(self, refs: list[SegmentRef]) -> list[SegmentRef]:
         """A segment of subscriptions to the nearest, if there is one, whose circles have become much smaller than they
