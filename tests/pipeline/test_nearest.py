@@ -5,12 +5,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from nearcast.model.errors import BadInput
+from nearcast.pipeline.batch import run_batch
 from nearcast.pipeline.settings import Settings
 from nearcast.reader.current import read_current
 from nearcast.reader.reader import Reader
 from nearcast.reader.results import read_results
+from nearcast.reader.subscriptions import Subscriptions
+from nearcast.sources.op_records import normalise_ops
+from nearcast.sources.raw import Raw, reject_table
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import ARCHIVE, NEAREST, SUBSCRIPTIONS
 from tests.pipeline.harness import MINUTE, Streams, check, check_nearest, run, shuffled, start, step
@@ -327,3 +333,41 @@ def test_a_run_after_another_goes_on(tmp_path: Path) -> None:
         standing._opened = None
         step(state, replace(settings, merge=number % 2 == 0), batch)
     check_nearest(state, oracle)
+
+
+def test_bulk_columns_ask_for_the_nearest(tmp_path: Path) -> None:
+    """`k` with `lon` and `lat`: the nearest to that place, inside a radius where one is given."""
+    rows = [
+        {"op": "subscribe", "id": 1, "lon": 0.0, "lat": 1.0, "k": 2, "text": "word"},
+        {"op": "subscribe", "id": 2, "lon": 0.0, "lat": 1.0, "k": 2, "radius_km": 250.0},
+        {"op": "subscribe", "id": 3, "lon": 0.0, "lat": 1.0, "k": 1.5},
+        {"op": "subscribe", "id": 4, "lon": 0.0, "k": 1},
+        {"op": "subscribe", "id": 5, "lon": 0.0, "lat": 1.0, "radius_km": 250.0},
+    ]
+    raw = Raw(pa.Table.from_pylist(rows), reject_table([], []), lambda rows: [""] * len(rows))
+    names = sorted({name for row in rows for name in row} - {"op", "id"})
+    table = pa.Table.from_pylist([{**dict.fromkeys(names), **row} for row in rows])
+    ops, _ = normalise_ops(replace(raw, table=table))
+    state, settings = StateDirectory(tmp_path), Settings(workers=1)
+    start(state, settings, FIRST)
+    run_batch(state, settings, ops=ops)
+    step(state, settings, Batch([], [post(7, 1, 3.0), post(8, 1, 2.0), post(9, 1, -3.0), post(10, 1, 9.0)]))
+    reader = Reader(state)
+    assert [row["id"] for row in read_current(reader, 1)] == [8, 7]
+    assert [row["id"] for row in read_current(reader, "2")] == [8]
+    assert state.newest().counts["rejects"] == 2
+    assert [row["post_id"] for row in read_results(state, 5)] == [8]
+    texts = [each.sql for each in Subscriptions(reader)]
+    assert texts[0] == "SELECT * FROM stream WHERE text CONTAINS 'word' ORDER BY DISTANCE(loc, POINT(0, 1)) LIMIT 2"
+    with pytest.raises(BadInput, match="only matches"):
+        read_current(reader, 5)
+    with pytest.raises(BadInput, match="no subscription"):
+        read_current(reader, "x")
+
+
+def test_the_same_question_again_as_columns_or_text_is_the_same(tmp_path: Path) -> None:
+    sql = nearest(2).replace("1.0", "1")
+    batches = [Batch([subscribe("q", nearest(2))], [post(1, 1)]), Batch([subscribe("q", sql)])]
+    state = run(tmp_path, Settings(), batches, sample=FIRST)
+    assert [(row["kind"], row["post_id"]) for row in read_results(state)] == [("enter", 1)]
+    assert state.newest().counts["repeated"] == 1

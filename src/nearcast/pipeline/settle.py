@@ -28,7 +28,7 @@ from nearcast.state.bundle import bundle_table
 from nearcast.state.files import open_table, write_table
 from nearcast.state.manifest import DELETES, ENDS, NEAREST, RESULTS, SUBSCRIPTIONS, SegmentRef
 from nearcast.state.results import ENTER, LEAVE, NEAREST_RESULTS, Results
-from nearcast.state.standing import NO_POSTS, Answers, AnswerSet
+from nearcast.state.standing import NO_POSTS, Answers, AnswerSet, take_posts
 
 DRIVER = 998  # in the names of its files
 
@@ -110,7 +110,7 @@ def best_first(owner: np.ndarray, km: np.ndarray, post: np.ndarray, posts: pa.Ta
     same[1:] = (owner[order][1:] == owner[order][:-1]) & (km[order][1:] == km[order][:-1])
     if not same.any():
         return order
-    rank = ranks_by(lambda rows: posts.take(pa.array(rows)))(post[picked])
+    rank = ranks_by(lambda rows: take_posts(posts, rows))(post[picked])
     by_rank = np.lexsort((rank, km[picked], owner[picked]))
     order, rank = picked[by_rank], rank[by_rank]
     same[1:] = (owner[order][1:] == owner[order][:-1]) & (km[order][1:] == km[order][:-1]) & (rank[1:] == rank[:-1])
@@ -129,7 +129,7 @@ def write_answers(plan: Plan, change: Change, gone: np.ndarray) -> list[SegmentR
     hit, post = np.unique(change.post[members], return_inverse=True)
     answers = replace(
         change.who.take(rows), batch=np.full(len(rows), plan.batch), km=change.km[members], post=post.astype(np.int32),
-        starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), posts=change.posts.take(pa.array(hit)),
+        starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), posts=take_posts(change.posts, hit),
     )  # fmt: skip
     if len(gone):
         answers = Answers.concat([answers, no_more(np.unique(gone), plan.batch)])
@@ -171,7 +171,7 @@ def write_results(plan: Plan, change: Change, reports: Sequence[Report]) -> list
         ],
         schema=NEAREST_RESULTS,
     )  # fmt: skip
-    results = Results(table, change.posts.take(pa.array(hit)))
+    results = Results(table, take_posts(change.posts, hit))
     name = plan.state.new_name(RESULTS, plan.batch, DRIVER)
     path = plan.state.path(name)
     size = results.write(path)

@@ -41,7 +41,7 @@ def read_current(reader: Reader, query: str | int) -> Current:
         if any(str(each.id) == str(query) for each in Subscriptions(reader)):
             raise BadInput(f"{query} has no current answer, only matches: use results without --current")
         raise BadInput(f"no subscription to the nearest has the id {query}")
-    found = answers.answers(np.array([at]))
+    found = answers.answers(np.array([at])).take(np.array([0]))
     columns = found.columns[0].as_py()
     names = None if columns is None else tuple(json.loads(columns))
     return Current(found.posts.take(arrow(found.post.astype(np.int64))), np.asarray(found.km), names)

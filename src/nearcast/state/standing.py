@@ -6,7 +6,7 @@ latest batch counts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -55,15 +55,20 @@ class Answers:
         arrays = open_bundle(path.with_suffix(".arrow"))
         return cls(**arrays, posts=open_table(path.with_suffix(".posts.arrow")))
 
-    def take(self, rows: np.ndarray) -> "Answers":
-        """Some of the answers, with just their posts."""
+    def pick(self, rows: np.ndarray) -> "Answers":
+        """Some of the answers, with all posts."""
         at, starts = spans(self.starts, rows)
-        hit, post = np.unique(self.post[at], return_inverse=True)
         picked = pa.array(rows)
         return Answers(
             self.seq[rows], self.batch[rows], self.k[rows], self.id[rows], self.id_text.take(picked),
-            self.columns.take(picked), starts, self.km[at], post.astype(np.int32), self.posts.take(pa.array(hit)),
+            self.columns.take(picked), starts, self.km[at], self.post[at], self.posts,
         )  # fmt: skip
+
+    def take(self, rows: np.ndarray) -> "Answers":
+        """Some of the answers, with just their posts."""
+        some = self.pick(rows)
+        hit, post = np.unique(some.post, return_inverse=True)
+        return replace(some, post=post.astype(np.int32), posts=take_posts(self.posts, hit))
 
     @classmethod
     def concat(cls, parts: Sequence["Answers"]) -> "Answers":
@@ -87,6 +92,17 @@ class Answers:
 _PLAIN = {
     "seq": np.int64, "batch": np.int64, "k": np.int64, "id": np.int64, "km": np.float64,
 }  # fmt: skip
+
+
+def take_posts(posts: pa.Table, rows: np.ndarray) -> pa.Table:
+    """Some posts, whose numbers ascend: chunk by chunk, so that nothing else of what is mapped is read."""
+    parts, base = [posts.schema.empty_table()], 0
+    for batch in posts.to_batches():
+        begin, end = np.searchsorted(rows, (base, base + len(batch)))
+        if begin < end:
+            parts.append(pa.Table.from_batches([batch]).take(pa.array(rows[begin:end] - base)))
+        base += len(batch)
+    return pa.concat_tables(parts)
 
 
 def _joined(arrays: Sequence[np.ndarray], kind: type) -> np.ndarray:
@@ -173,9 +189,9 @@ class AnswerSet:
         return np.where(at >= 0, self.radii[at], none) if len(self) else np.full(len(seqs), none)
 
     def answers(self, at: np.ndarray) -> Answers:
-        """Some answers (by place) as one, sorted by seq."""
-        whole = Answers.concat([file.take(self.row[at[self.of[at] == i]]) for i, file in enumerate(self.files)])
-        return whole.take(np.argsort(whole.seq, kind="stable"))
+        """Some answers (by place) as one, sorted by seq; with more posts than just theirs."""
+        whole = Answers.concat([file.pick(self.row[at[self.of[at] == i]]) for i, file in enumerate(self.files)])
+        return whole.pick(np.argsort(whole.seq, kind="stable"))
 
     def holding(self, ids: np.ndarray) -> np.ndarray:
         """The seqs of the answers that have a member with one of these ids (a number, or the hash of a string)."""
@@ -193,7 +209,7 @@ class AnswerSet:
         """All answers as one file; with those that are no more, where older files may still have them."""
         known = np.sort(self.known)
         of, row = self._all
-        parts = [file.take(row[known[of[known] == i]]) for i, file in enumerate(self.files)]
+        parts = [file.pick(row[known[of[known] == i]]) for i, file in enumerate(self.files)]
         whole = Answers.concat(parts)
         keep = np.arange(len(whole)) if tombstones else np.flatnonzero(whole.k > 0)
         return whole.take(keep[np.argsort(whole.seq[keep], kind="stable")])
