@@ -8,7 +8,7 @@ import pytest
 from nearcast.language import decode_code, encode_query, parse
 from nearcast.model.errors import QueryError
 from nearcast.model.expressions import Literal, Phrase
-from nearcast.model.ops import BEGINNING, NEVER, QUERY_FIELDS
+from nearcast.model.ops import BEGINNING, NEAREST, NEVER, QUERY_FIELDS, RANGE
 from nearcast.model.queries import NearestQuery, RangeQuery, TermsQuery, TimeBound
 from nearcast.model.regions import CIRCLE, EVERYWHERE, POLYGON, RECT
 from nearcast.text.tokenizer import Tokenizer
@@ -39,7 +39,17 @@ def test_a_query_for_everything():
         "life": NEVER,
         "predicates": None,
         "columns": None,
+        "asks": RANGE,
+        "k": 0,
+        "at_lon": 0.0,
+        "at_lat": 0.0,
     }
+
+
+def test_the_nearest_carry_their_place():
+    sql = "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT(2.5, -3)) LIMIT 7"
+    found = encode_query(parse(sql, TOKENIZER).query)
+    assert (found["asks"], found["k"], found["at_lon"], found["at_lat"]) == (NEAREST, 7, 2.5, -3.0)
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from nearcast.geo.distance import haversine_km
+from nearcast.kernels.hashing import hash_strings
+from nearcast.kernels.mix import id_keys
+from nearcast.model.queries import NearestQuery
 from nearcast.pipeline.align import align
 from nearcast.pipeline.batch import begin, run_batch
 from nearcast.pipeline.settings import Settings
+from nearcast.reader.current import read_current
+from nearcast.reader.reader import Reader
+from nearcast.reader.results import read_results
 from nearcast.sources.op_records import normalise_ops
 from nearcast.sources.raw import Raw
 from nearcast.sources.records import normalise
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import RESULTS, Manifest
 from nearcast.state.results import MATCH, Results
+from nearcast.state.standing import AnswerSet
 from tests.pipeline.oracle import Batch, Oracle, Result
 
 MINUTE = 60_000_000
@@ -118,6 +126,64 @@ def check(state: StateDirectory, oracle: Oracle) -> None:
         assert manifest.counts.get("duplicates", 0) == oracle.duplicates
 
 
+def check_nearest(state: StateDirectory, oracle: Oracle) -> int:
+    """The current answer of every id is the oracle's, in its order, and what `enter` and `leave` make of nothing; how
+    many posts there are in them.
+    """
+    answers = AnswerSet.open(state, state.newest())
+    reader = Reader(state)
+    folded = fold(state)
+    count = standing = 0
+    for query_id in oracle.versions:
+        right = oracle.current(query_id)
+        version = oracle.versions[query_id][-1] if oracle.versions[query_id] else None
+        if version is not None and version.end <= version.start:  # no post has its time: it may have been dropped
+            standing += int((answers.keys == key_of(query_id)).sum())
+            continue
+        if right is None:
+            assert not folded.get(query_id), query_id
+            continue
+        standing += 1
+        found = list(read_current(reader, query_id))
+        query = oracle.versions[query_id][-1].query
+        assert isinstance(query, NearestQuery)
+        where = [(row["id"], row["distance_km"]) for row in found]
+        km = [haversine_km(query.lon, query.lat, post["lon"], post["lat"]) for post in right]
+        assert where == [(post["id"], d) for post, d in zip(right, km, strict=True)], query_id
+        posts = Counter((post["id"], post["ts"]) for post in right)
+        assert folded.get(query_id, Counter()) == posts, query_id
+        count += len(right)
+    assert len(answers) == standing
+    return count
+
+
+def key_of(query_id: int | str) -> np.uint64:
+    textual = isinstance(query_id, str)
+    number = hash_strings(*_bytes(query_id)) if textual else np.array([query_id])
+    return id_keys(number.astype(np.int64), np.array([textual]))[0]
+
+
+def _bytes(text: int | str) -> tuple[np.ndarray, np.ndarray]:
+    data = np.frombuffer(str(text).encode(), np.uint8)
+    return data, np.array([0, len(data)])
+
+
+def fold(state: StateDirectory) -> dict[int | str, Counter[tuple[int | str, int]]]:
+    """By query what has entered and not left, as (post, ts)."""
+    answers: dict[int | str, Counter[tuple[int | str, int]]] = {}
+    for row in read_results(state):
+        posts = answers.setdefault(row["query_id"], Counter())
+        post = row.get("post_id"), row.get("ts")
+        if row["kind"] == "enter":
+            posts[post] += 1
+        elif row["kind"] == "leave":
+            assert posts[post] > 0, row
+            posts[post] -= 1
+            if not posts[post]:
+                del posts[post]
+    return answers
+
+
 # -- random streams --------------------------------------------------------------------------------
 
 WORDS = ("flood", "fire", "bus stop", "café", "rue", "straße", "#storm", "@mayor", "東京", "wi-fi", "the", "the", "a")
@@ -127,9 +193,10 @@ RARE = ("zebra", "quokka", "gnu")
 class Streams:
     """Random ops and posts over few words, places and minutes, so that much matches and much coincides."""
 
-    def __init__(self, seed: int, ids: int = 25) -> None:
+    def __init__(self, seed: int, ids: int = 25, nearest: float = 0.0) -> None:
         self.random = Random(seed)
         self.ids = ids
+        self.share = nearest  # of the subscriptions
         self.next_post = 0
         self.written: list[dict[str, Any]] = []
         self.deleted: set[int | str] = set()
@@ -237,6 +304,18 @@ class Streams:
         life = f" FOR {random.randrange(1, 40)} MINUTES" if random.random() < 0.2 else ""
         return f"SELECT {random.choice(('*', '*', 'id, text'))} FROM stream{' WHERE ' if where else ''}{where}{life}"
 
+    def nearest(self, now: int) -> str:
+        """As `sql`, of the nearest to a place where posts are, or to one that has several names."""
+        words = self.words()
+        plain = f"SELECT * FROM stream{' WHERE ' if words else ''}{words}"
+        sql = self.sql(now) if self.random.random() < 0.4 else plain
+        columns = "SELECT *" if self.random.random() < 0.7 else "SELECT id, price"  # the id is compared
+        sql = columns + sql[sql.index(" FROM ") :]
+        life = sql.find(" FOR ")
+        lon, lat = self.place()
+        order = f" ORDER BY DISTANCE(loc, POINT({lon!r}, {lat!r})) LIMIT {self.random.choice((1, 2, 3, 7, 40))}"
+        return sql + order if life < 0 else sql[:life] + order + sql[life:]
+
     def op(self, now: int, oracle: Oracle) -> dict[str, Any]:
         """Most are subscriptions, of few ids, so that they repeat, replace and end each other."""
         random = self.random
@@ -255,7 +334,8 @@ class Streams:
         versions = oracle.versions.get(query_id, [])
         if versions and random.random() < 0.3:  # the same again
             return {"op": "subscribe", "id": query_id, "sql": versions[-1].sql, "ts": ts}
-        return {"op": "subscribe", "id": query_id, "sql": self.sql(now), "ts": ts}
+        ask = self.nearest if self.share and random.random() < self.share else self.sql
+        return {"op": "subscribe", "id": query_id, "sql": ask(now), "ts": ts}
 
 
 def shuffled(posts: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:

@@ -8,11 +8,12 @@ import operator
 from dataclasses import dataclass, field
 from typing import Any
 
+from nearcast.geo.distance import haversine_km
 from nearcast.geo.regions import contains
 from nearcast.language import check_subscription, parse
 from nearcast.model.errors import BadInput
 from nearcast.model.expressions import And, Expression, Not, Or, Phrase
-from nearcast.model.queries import Predicate, RangeQuery
+from nearcast.model.queries import NearestQuery, Predicate, RangeQuery
 from nearcast.text.tokenizer import Tokenizer
 
 BEGINNING, NEVER = float("-inf"), float("inf")
@@ -35,10 +36,22 @@ class Batch:
 class Version:
     """One subscription of an id, from its start to its end."""
 
-    query: RangeQuery
+    query: RangeQuery | NearestQuery
     sql: str
     start: float
     end: float
+    taken: list[dict[str, Any]] = field(default_factory=list)  # of the nearest: all posts that it wanted
+
+    def answer(self) -> list[dict[str, Any]]:
+        """Of the posts taken the k nearest; of equally far ones the lower id, of one id the newer, then by place."""
+        query = self.query
+        assert isinstance(query, NearestQuery)
+
+        def key(post: dict[str, Any]) -> tuple[Any, ...]:
+            km = haversine_km(query.lon, query.lat, post["lon"], post["lat"])
+            return km, isinstance(post["id"], str), post["id"], -post["ts"], post["lon"], post["lat"]
+
+        return sorted(self.taken, key=key)[: query.k]
 
     def wants(self, post: dict[str, Any]) -> bool:
         return self.start <= post["ts"] < self.end and satisfies(self.query, post)
@@ -80,6 +93,9 @@ class Oracle:
         """What an op changes; the new version of a subscription, if it makes one."""
         if op["op"] == "delete":
             self.posts = [post for post in self.posts if post["id"] != op["id"]]
+            for versions in self.versions.values():
+                for version in versions:
+                    self.forget(version, op["id"])
             return None
         versions = self.versions.setdefault(op["id"], [])
         standing = versions[-1] if versions and versions[-1].end > self.clock else None
@@ -105,13 +121,31 @@ class Oracle:
         versions.append(version)
         return version
 
+    def forget(self, version: Version, post_id: int | str) -> None:
+        """A deleted post leaves its answers. Where posts are not kept, nothing can come in its place."""
+        if isinstance(version.query, NearestQuery):
+            known = version.taken if self.keep == "posts" else version.answer()
+            if self.keep != "posts" and all(post["id"] != post_id for post in known):
+                return
+            version.taken = [post for post in known if post["id"] != post_id]
+
+    def current(self, query_id: int | str) -> list[dict[str, Any]] | None:
+        """The answer of an id is that of its newest version: another takes over at once."""
+        versions = self.versions.get(query_id)
+        if not versions or not isinstance(versions[-1].query, NearestQuery):
+            return None
+        return versions[-1].answer()
+
     @staticmethod
     def end(versions: list[Version], moment: float) -> None:
         """All of them: one may have been going to give way to the next at a moment that now never comes."""
         for version in versions:
             version.end = min(version.end, moment)
+            if isinstance(version.query, NearestQuery):  # what it has it keeps; what it might still get lies before
+                has = version.answer()
+                version.taken = [p for p in version.taken if p["ts"] < version.end or p in has]
 
-    def version(self, query: RangeQuery, sql: str, moment: float) -> Version:
+    def version(self, query: RangeQuery | NearestQuery, sql: str, moment: float) -> Version:
         start, end = moment, NEVER
         if query.after is not None and query.after.at is not None:
             start = max(start, query.after.at + 1)
@@ -143,6 +177,9 @@ class Oracle:
 
     def offer(self, query_id: int | str, version: Version, post: dict[str, Any]) -> bool:
         wanted = version.wants(post)
+        if wanted and isinstance(version.query, NearestQuery):
+            version.taken.append(post)
+            return self.keep == "none" and any(post is each for each in version.answer())
         if wanted:
             self.results.add((query_id, post["id"], post["ts"], post["lon"], post["lat"]))
         return wanted
@@ -168,7 +205,7 @@ def is_post(post: dict[str, Any]) -> bool:
     return given and abs(post["lon"]) <= 180 and abs(post["lat"]) <= 90
 
 
-def satisfies(query: RangeQuery, post: dict[str, Any]) -> bool:
+def satisfies(query: RangeQuery | NearestQuery, post: dict[str, Any]) -> bool:
     """Place, words and attributes; time is the version's."""
     return (
         contains(query.region, post["lon"], post["lat"])

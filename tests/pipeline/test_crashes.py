@@ -15,6 +15,7 @@ import pytest
 from nearcast.pipeline.batch import begin, run_batch
 from nearcast.pipeline.settings import Settings
 from nearcast.pipeline.warmup import SUBSCRIPTION as SQL
+from nearcast.reader.current import read_current
 from nearcast.reader.reader import Reader
 from nearcast.reader.results import read_results
 from nearcast.sources.records import normalise
@@ -26,6 +27,7 @@ from tests.pipeline.harness import ops_table
 
 BATCHES = 12
 A_BATCH = 60
+NEAREST = "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT({}, 50)) LIMIT 5"
 
 
 class Crash(Exception):
@@ -64,6 +66,7 @@ def stream(state: StateDirectory, settings: Settings) -> None:
         if batch % 2 == 0:
             box = f"SELECT id FROM stream WHERE loc INSIDE RECT(-180, -90, 180, {30 + batch}) AND likes < 50"
             ops = [{"op": "subscribe", "id": f"q{batch}", "sql": SQL if batch % 4 else box}]
+            ops += [{"op": "subscribe", "id": f"n{batch % 6}", "sql": NEAREST.format(batch)}]
             ops += [{"op": "unsubscribe", "id": f"q{batch - 4}"}] if batch >= 4 else []
             run_batch(state, settings, ops=ops_table(ops))
         else:
@@ -102,6 +105,8 @@ def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(
             stream(state, settings)
         stream(state, settings)
         assert outbox(state) == expected, f"crash at step {step}"
+        for name in ("n0", "n2", "n4"):
+            assert list(read_current(Reader(state), name)) == list(read_current(Reader(undisturbed), name))
         sweep(state, grace=0.0)
         named = {ref.name for ref in state.newest().segments}
         on_disk = {p.relative_to(state.root).as_posix().partition(".")[0] for p in state.segments.rglob("*.arrow")}

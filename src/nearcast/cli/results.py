@@ -35,7 +35,8 @@ def results(
 
     directory = existing(state)
     if current:
-        raise BadInput("a range subscription has no current answer, only matches: use results without --current")
+        print_current(directory, query, follow, form)
+        return
     if follow and form is Format.csv:
         raise BadInput("--follow prints table or json: a CSV needs to know all its columns first")
     reader = Reader(directory)
@@ -50,6 +51,21 @@ def results(
         print_csv(rows(), tuple(dict.fromkeys((*FIRST, *names))))
     else:
         print_lines(rows(), follow)
+
+
+def print_current(directory: Any, query: str | None, follow: bool, form: Format) -> None:
+    """The answer of one subscription to the nearest, as a search would print it."""
+    from nearcast.cli.tables import print_rows
+    from nearcast.reader.current import read_current
+    from nearcast.reader.reader import Reader
+    from nearcast.reader.rows import row_names
+
+    if query is None:
+        raise BadInput("--current prints the answer of one subscription: name it with --query ID")
+    if follow:
+        raise BadInput("--current prints the answer as it stands: leave out --follow")
+    found = read_current(Reader(directory), query)
+    print_rows(found, form, (*(found.columns or row_names(found.posts.column_names)), "distance_km"))
 
 
 def print_lines(rows: Iterable[dict[str, Any]], flush: bool) -> None:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from nearcast.reader.reader import Answer
     from nearcast.state.directory import StateDirectory
 
-BASE = ("id", "ts", "lon", "lat", "text")
-
 
 def search(
     state: StateOption,
@@ -98,14 +96,9 @@ def search_in_bulk(state: "StateDirectory", path: Path) -> None:
 
 def _columns(found: "Answer") -> tuple[str, ...]:
     from nearcast.reader.found import Counted
+    from nearcast.reader.rows import row_names
 
     if isinstance(found, Counted):
         return found.columns
-    columns = found.columns or tuple(dict.fromkeys((*BASE, *_attributes(found.posts.column_names))))
+    columns = found.columns or row_names(found.posts.column_names)
     return columns if found.distance_km is None else (*columns, "distance_km")
-
-
-def _attributes(names: list[str]) -> list[str]:
-    from nearcast.model.posts import attribute_of
-
-    return [attribute[0] for attribute in map(attribute_of, names) if attribute is not None]

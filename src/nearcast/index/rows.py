@@ -1,7 +1,7 @@
 """Subscriptions as columns: what is true of each, independent of any index."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +17,8 @@ class Rows:
 
     `start` and `end` bound the times of the posts it wants; `life` is NEVER unless FOR still waits for the first post.
     `digest` is a hash of the query's meaning, by which a repeated subscription is recognised. `home` marks the one
-    copy that counts where a subscription is kept by several workers.
+    copy that counts where a subscription is kept by several workers. `points` has lon, lat and k of those that ask for
+    the nearest (k is 0 for others), and is empty where none does.
     """
 
     seq: np.ndarray
@@ -37,6 +38,7 @@ class Rows:
     predicates: pa.StringArray
     columns: pa.StringArray
     sql: pa.StringArray
+    points: np.ndarray = field(default_factory=lambda: np.empty((0, 3)))
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -48,16 +50,23 @@ class Rows:
         """The 64-bit key of each id."""
         return id_keys(self.id, is_text(self.id_text, len(self)))
 
+    @property
+    def nearest(self) -> np.ndarray:
+        """Which of them ask for the nearest."""
+        return self.points[:, 2] > 0 if len(self.points) else np.zeros(len(self), np.bool_)
+
     def take(self, rows: np.ndarray) -> "Rows":
         picked = {}
-        for field in fields(self):
-            column = getattr(self, field.name)
-            if field.name in ("shape", "shape_offsets", "code", "code_offsets"):
+        for each in fields(self):
+            column = getattr(self, each.name)
+            if each.name in ("shape", "shape_offsets", "code", "code_offsets", "points"):
                 continue
             if isinstance(column, pa.Array):
-                picked[field.name] = column.take(pa.array(rows)) if len(column) else column
+                picked[each.name] = column.take(pa.array(rows)) if len(column) else column
             else:
-                picked[field.name] = column[rows]
+                picked[each.name] = column[rows]
+        if self.nearest[rows].any():
+            picked["points"] = self.points[rows]
         for name in ("shape", "code"):
             picked[name], picked[f"{name}_offsets"] = take_lists(
                 getattr(self, name), getattr(self, f"{name}_offsets"), rows
@@ -65,26 +74,32 @@ class Rows:
         return Rows(**picked)
 
     def arrays(self) -> dict[str, "np.ndarray | pa.StringArray"]:
-        return {f"row_{field.name}": getattr(self, field.name) for field in fields(self)}
+        return {f"row_{each.name}": getattr(self, each.name) for each in fields(self)}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, "np.ndarray | pa.StringArray"]) -> "Rows":
-        columns = {field.name: arrays[f"row_{field.name}"] for field in fields(cls)}
-        return cls(**{**columns, "boxes": np.asarray(columns["boxes"]).reshape(-1, 4)})
+        columns = {each.name: arrays[f"row_{each.name}"] for each in fields(cls) if f"row_{each.name}" in arrays}
+        for name, width in (("boxes", 4), ("points", 3)):
+            if name in columns:
+                columns[name] = np.asarray(columns[name]).reshape(-1, width)
+        return cls(**columns)
 
     @classmethod
     def join(cls, parts: Sequence["Rows"]) -> "Rows":
         """Rows end to end, in the order given."""
         joined = {}
         lengths = [len(part) for part in parts]
-        for field in fields(cls):
-            columns = [getattr(part, field.name) for part in parts]
-            if field.name.endswith("_offsets"):
-                joined[field.name] = join_offsets(columns)
+        for each in fields(cls):
+            columns = [getattr(part, each.name) for part in parts]
+            if each.name.endswith("_offsets"):
+                joined[each.name] = join_offsets(columns)
             elif isinstance(columns[0], pa.Array):
-                joined[field.name] = join_strings(columns, lengths)
+                joined[each.name] = join_strings(columns, lengths)
+            elif each.name == "points" and any(len(column) for column in columns):
+                filled = [c if len(c) else np.zeros((n, 3)) for c, n in zip(columns, lengths, strict=True)]
+                joined[each.name] = np.concatenate(filled)
             else:
-                joined[field.name] = np.concatenate(columns)
+                joined[each.name] = np.concatenate(columns)
         return cls(**joined)
 
     @classmethod
@@ -113,10 +128,10 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 def freeze(columns: Any) -> None:
     """Freeze every array of a (frozen) dataclass."""
-    for field in fields(columns):
-        value = getattr(columns, field.name)
+    for each in fields(columns):
+        value = getattr(columns, each.name)
         if isinstance(value, np.ndarray) and value.flags.writeable:
-            object.__setattr__(columns, field.name, frozen(value))
+            object.__setattr__(columns, each.name, frozen(value))
 
 
 def run_starts(values: np.ndarray) -> np.ndarray:

@@ -161,14 +161,16 @@ class Directory:
     twice: np.ndarray
 
     @classmethod
-    def of(cls, rows: Rows, filing: Filing) -> "Directory":
+    def of(cls, rows: Rows, filing: Filing, boxes: np.ndarray | None = None) -> "Directory":
+        """Each row is filed by its box, or by one of `boxes`."""
+        boxes = rows.boxes if boxes is None else frozen(boxes)
         filed, terms = key_terms(rows.code, rows.code_offsets)
         extent = filing.extent_array()
         keys, entries = cover(
-            filed, terms, rows.boxes, extent, filing.coarsest, filing.finest, filing.step, filing.most_cells
+            filed, terms, boxes, extent, filing.coarsest, filing.finest, filing.step, filing.most_cells
         )
         order = np.argsort(keys)
-        return cls(extent, keys[order], entries[order], met_twice(filed, terms, rows.boxes))
+        return cls(extent, keys[order], entries[order], met_twice(filed, terms, boxes))
 
     @classmethod
     def laid(cls, segment: "Segment") -> "Directory":

@@ -6,7 +6,7 @@ from nearcast.language.messages import Span, pointed
 from nearcast.language.syntax import Call, During, Select, read_select, span_of
 from nearcast.language.times import moment
 from nearcast.model.errors import QueryError
-from nearcast.model.queries import RangeQuery, Statement, TermsQuery
+from nearcast.model.queries import NearestQuery, RangeQuery, Statement, TermsQuery
 
 
 def check_subscription(statement: Statement) -> None:
@@ -19,6 +19,10 @@ def check_subscription(statement: Statement) -> None:
     if any(bound and bound.ago is not None for bound in bounds):
         message = "a subscription looks ahead, so nothing in it can be so long ago; end it with FOR"
         raise _at(statement, _first_ago(statement.sql), message, "a fixed time, or FOR 72 HOURS at the end")
+    if isinstance(query, NearestQuery) and query.k < 1:
+        raise _at(
+            statement, _clause(statement.sql, "LIMIT"), "a subscription keeps at least one post", "LIMIT 1 or more"
+        )
     if isinstance(query, RangeQuery) and query.limit is not None:
         message = "a subscription gives every post that matches; LIMIT is for searches"
         raise _at(statement, _clause(statement.sql, "LIMIT"), message, "FOR 72 HOURS to end it, or nothing")
@@ -26,7 +30,7 @@ def check_subscription(statement: Statement) -> None:
 
 def check_can_stand(statement: Statement) -> None:
     """Raises QueryError for the kinds of question that can be asked, but cannot stand in this version."""
-    if not isinstance(statement.query, RangeQuery):
+    if isinstance(statement.query, TermsQuery):
         message = "as a subscription this kind of question is not in this version yet; a search answers it"
         span = _function(statement.sql) or _clause(statement.sql, "ORDER")
         raise _at(statement, span, message, "the same text in a search")

@@ -8,8 +8,8 @@ from nearcast.geo import regions
 from nearcast.language.dnf import to_dnf
 from nearcast.model.errors import QueryError
 from nearcast.model.expressions import Conjunction, Expression, Literal
-from nearcast.model.ops import BEGINNING, CODE_LAST, CODE_LENGTH_MASK, CODE_NEGATIVE, NEVER
-from nearcast.model.queries import Conditions, TermsQuery, TimeBound
+from nearcast.model.ops import BEGINNING, CODE_LAST, CODE_LENGTH_MASK, CODE_NEGATIVE, NEAREST, NEVER, RANGE
+from nearcast.model.queries import Conditions, NearestQuery, TermsQuery, TimeBound
 
 
 def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:
@@ -40,7 +40,15 @@ def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:
         "life": NEVER if query.life is None else query.life,
         "predicates": json.dumps(predicates) if predicates else None,
         "columns": None if columns is None else json.dumps(columns),
+        **_asked(query),
     }
+
+
+def _asked(query: Conditions) -> dict[str, Any]:
+    """What is asked of the posts that meet the conditions."""
+    if isinstance(query, NearestQuery):
+        return {"asks": NEAREST, "k": query.k, "at_lon": float(query.lon), "at_lat": float(query.lat)}
+    return {"asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0}
 
 
 def encode_expression(expression: Expression | None) -> list[int] | None:

@@ -10,6 +10,8 @@ An encoded subscription carries everything a worker needs to match it:
   set on the last literal of a conjunction, bit 63 set on a negative literal. The first literal of a conjunction holds
   the term it is filed under, if it has a positive one. A query without words has an empty code, which is always true.
 - `predicates` and `columns` as JSON, null where the query has none.
+- `asks`: what the query asks of the posts that meet its conditions: RANGE, all of them; NEAREST, the `k` nearest to
+  the place `at_lon`, `at_lat`.
 - `life` in microseconds, NEVER for a subscription without FOR. `since`/`until`: absolute bounds [since, until) on the
   time of its posts.
 """
@@ -18,6 +20,8 @@ import pyarrow as pa
 
 SUBSCRIBE, UNSUBSCRIBE, SEARCH, DELETE = range(4)
 OP_NAMES = {"subscribe": SUBSCRIBE, "unsubscribe": UNSUBSCRIBE, "search": SEARCH, "delete": DELETE}
+
+RANGE, NEAREST = range(2)
 
 BEGINNING = -(2**63)  # before every post
 NEVER = 2**63 - 1  # after every post
@@ -40,6 +44,10 @@ QUERY_FIELDS: tuple[pa.Field, ...] = (
     pa.field("life", pa.int64(), nullable=False),
     pa.field("predicates", pa.string()),
     pa.field("columns", pa.string()),
+    pa.field("asks", pa.uint8(), nullable=False),
+    pa.field("k", pa.int64(), nullable=False),
+    pa.field("at_lon", pa.float64(), nullable=False),
+    pa.field("at_lat", pa.float64(), nullable=False),
 )
 
 OPS = pa.schema(

@@ -11,6 +11,7 @@ from nearcast.pipeline.commit import commit_batch
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.route import route_ops, route_posts, route_rejects
 from nearcast.pipeline.settings import Settings
+from nearcast.pipeline.settle import settle
 from nearcast.pipeline.work import work
 from nearcast.routing.uniform_grid import UniformGrid
 from nearcast.state.directory import StateDirectory
@@ -81,6 +82,6 @@ def run_batch(
         for worker, packet in packets:
             inboxes[worker].append(packet)
     reports = [work(plan, worker, packets) for worker, packets in enumerate(inboxes)]
-    after = commit_batch(plan, query_id, reports, answer_searches(plan, reports))
+    after = commit_batch(plan, query_id, reports, [*settle(plan, reports), *answer_searches(plan, reports)])
     empty_spool(state)
     return after

@@ -12,13 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nearcast.index.closest import MANY, NOWHERE, Part, filed, place_order
 from nearcast.index.posts import PostSegment, are_deleted, chunk, write_posts
 from nearcast.index.rows import Rows
-from nearcast.index.segment import Segment
+from nearcast.index.segment import Ends, Segment
 from nearcast.index.subscriptions import read_logs, standing_ends
 from nearcast.kernels.register import file_codes
 from nearcast.model.ops import BEGINNING, NEVER
-from nearcast.pipeline.plan import Plan, open_frequencies, open_segments, write_segment
+from nearcast.pipeline.closest import is_nearest
+from nearcast.pipeline.plan import Plan, open_frequencies, open_reach, open_segments, write_closest, write_segment
 from nearcast.pipeline.report import Report
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.deletes import deletes_for
@@ -27,6 +29,7 @@ from nearcast.state.manifest import (
     ARCHIVE,
     DELETES,
     ENDS,
+    NEAREST,
     POSTS,
     REJECTS,
     RESULTS,
@@ -36,6 +39,7 @@ from nearcast.state.manifest import (
 )
 from nearcast.state.merging import run_to_merge, to_merge
 from nearcast.state.results import Results
+from nearcast.state.standing import Answers, AnswerSet
 from nearcast.state.terms import TermTable
 
 FILES_CLEANED = 8  # of the archive, in one batch at most
@@ -64,6 +68,7 @@ class Chores:
             self.expire_results()
             self.merge_results()
             self.merge_terms()
+            self.merge_answers()
             self.merge_plain()
 
     def mine(self, kind: str) -> list[SegmentRef]:
@@ -163,11 +168,20 @@ class Chores:
     # -- subscriptions -------------------------------------------------------------------------------------------------
 
     def merge_subscriptions(self) -> None:
+        """At most one rewriting of those to ranges; and one of those to the nearest, which are worker 0's."""
         refs = self.mine(SUBSCRIPTIONS)
+        self.merge_some([ref for ref in refs if not is_nearest(ref)])
+        nearest = [ref for ref in refs if is_nearest(ref)]
+        if nearest:
+            self.merge_some(nearest)
+
+    def merge_some(self, refs: list[SegmentRef]) -> None:
         for ended in (0, 1):
             old = to_merge([ref for ref in refs if ref.facts.get("ended", 0) == ended])
             if not old and not ended:
-                old = self.mostly_ended(refs)
+                old = self.mostly_ended(refs) or self.mostly_shrunk(refs)
+            if not old and ended:
+                old = self.long_over(refs)
             if old:
                 self.replace(old, self.rewrite(old, bool(ended)))
                 return
@@ -185,6 +199,43 @@ class Chores:
             many = sorted(refs, key=lambda ref: ref.facts.get("folded", ref.batch - 1))
         return many[:1]
 
+    def long_over(self, refs: list[SegmentRef]) -> list[SegmentRef]:
+        """A segment, if there is one, of which no subscription can get even a late post any more."""
+        retention, clock = self.plan.settings.retention, self.manifest.clock
+        if retention is not None and clock is not None:
+            for ref in refs:
+                if ref.facts.get("ended") and (
+                    open_segments(self.plan, [ref.name])[ref.name].latest[0] <= clock - retention
+                ):
+                    return [ref]
+        return []
+
+    def mostly_shrunk(self, refs: list[SegmentRef]) -> list[SegmentRef]:
+        """A segment of subscriptions to the nearest, if there is one, whose circles have become much smaller than they
+        are filed, or larger.
+        """
+        for ref in refs:
+            if is_nearest(ref):
+                (segment,) = open_segments(self.plan, [ref.name]).values()
+                limits = self.answers.limits(segment.rows.seq, NOWHERE)
+                part = Part(segment, Ends.none(len(segment)), limits, open_reach(self.plan, ref.name))
+                if part.stale() + int((part.limits > part.reach).sum()) > MANY * len(part):
+                    return [ref]
+        return []
+
+    @property
+    def answers(self) -> AnswerSet:
+        return AnswerSet.open(self.plan.state, self.manifest)
+
+    def merge_answers(self) -> None:
+        old = to_merge(self.manifest.of(NEAREST))
+        if old:
+            some = AnswerSet([Answers.open(self.plan.state.path(ref.name)) for ref in old])
+            merged = some.merged(tombstones=len(old) < len(self.manifest.of(NEAREST)))
+            name = self.name(NEAREST)
+            size = merged.write(self.plan.state.path(name))
+            self.replace(old, [self.ref(NEAREST, name, len(merged) + len(merged.km), size, old)])
+
     def rewrite(self, old: list[SegmentRef], ended: bool) -> list[SegmentRef]:
         """Segments as one, ends folded in, words filed by what is frequent now; what has ended apart."""
         segments = open_segments(self.plan, [ref.name for ref in old])
@@ -197,10 +248,15 @@ class Chores:
             life = np.where(unresolved, segment.rows.life, NEVER)
             parts.append(Rows(**{**segment.rows.__dict__, "end": stop, "life": life}))
         rows = Rows.concat(parts)
+        nearest = is_nearest(old[0])
+        if nearest:  # what others have taken over from
+            rows = rows.take(np.flatnonzero(self.answers.places(rows.seq) >= 0))
         clock = BEGINNING if self.manifest.clock is None else self.manifest.clock
         retention = self.plan.settings.retention
         over = (rows.end <= clock) | (rows.end <= rows.start)
         dead = (rows.end <= rows.start) | (over & (retention is not None) & (rows.end <= clock - (retention or 0)))
+        if nearest:
+            self.report.forgotten += rows.seq[dead].tolist()
         refs = []
         for kind, mask in ((0, ~over), (1, over & ~dead)):
             if mask.any():
@@ -209,6 +265,13 @@ class Chores:
 
     def write_subscriptions(self, rows: Rows, old: list[SegmentRef], ended: int) -> SegmentRef:
         code = file_codes(rows.code, rows.code_offsets, *open_frequencies(self.plan))
+        if is_nearest(old[0]):
+            rows = Rows(**{**rows.__dict__, "code": code})
+            rows = rows.take(place_order(rows))
+            reach = self.answers.limits(rows.seq, NOWHERE)
+            name, size = write_closest(self.plan, filed(rows, reach), reach, self.worker)
+            facts = {"ended": ended, "folded": self.plan.batch - 1, "asks": 1}
+            return self.ref(SUBSCRIPTIONS, name, len(rows), size, old, **facts)
         segment = Segment.build(Rows(**{**rows.__dict__, "code": code}), self.plan.filing)
         name, size = write_segment(self.plan, segment, self.worker)
         return self.ref(SUBSCRIPTIONS, name, len(rows), size, old, ended=ended, folded=self.plan.batch - 1)

@@ -15,13 +15,25 @@ from nearcast.index.rows import flat_lists, frozen, take_lists
 from nearcast.kernels.hashing import hash_strings
 from nearcast.kernels.keywords import are_plain, plain_codes
 from nearcast.kernels.lookup import digests
+from nearcast.kernels.mix import fingerprints
 from nearcast.kernels.register import file_codes
 from nearcast.language import check_can_stand, check_search, check_subscription, encode_query, parse
 from nearcast.language.encode import encode_expression
 from nearcast.language.keywords import parse_contains
 from nearcast.model.errors import BadInput
 from nearcast.model.expressions import Or
-from nearcast.model.ops import BEGINNING, CODE_LAST, NEVER, OP_NAMES, OPS, QUERY_FIELDS, SEARCH, SUBSCRIBE
+from nearcast.model.ops import (
+    BEGINNING,
+    CODE_LAST,
+    NEAREST,
+    NEVER,
+    OP_NAMES,
+    OPS,
+    QUERY_FIELDS,
+    RANGE,
+    SEARCH,
+    SUBSCRIBE,
+)
 from nearcast.model.posts import REJECTS
 from nearcast.model.regions import EVERYWHERE, RECT, Circle, Region
 from nearcast.text.tokenizer import Tokenizer
@@ -30,6 +42,7 @@ EXPRESSION = r'["()]|\b(?:AND|OR|NOT)\b'  # a text with any of these is more tha
 NOTHING: dict[str, Any] = {
     "region_kind": EVERYWHERE, "min_lon": -180.0, "min_lat": -90.0, "max_lon": 180.0, "max_lat": 90.0,
     "shape": [], "code": [], "since": BEGINNING, "until": NEVER, "life": NEVER, "predicates": None, "columns": None,
+    "asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0,
 }  # fmt: skip
 
 
@@ -86,6 +99,10 @@ def digests_of(queries: pa.Table) -> np.ndarray:
             offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
             hashed = hash_strings(data, offsets.astype(np.int64)).view(np.uint64)
             extra += np.where(texts.is_null().to_numpy(zero_copy_only=False), np.uint64(0), hashed * np.uint64(salt))
+    asks, k, lon, lat = (queries[name].to_numpy() for name in ("asks", "k", "at_lon", "at_lat"))
+    if asks.any():
+        about = fingerprints(*(frozen(each) for each in (k, asks != RANGE, asks.astype(np.int64), lon, lat)))
+        extra += np.where(asks != RANGE, about, np.uint64(0))
     return digests(tuple(frozen(each) for each in numbers), shape, shape_offsets, code, code_offsets, extra)
 
 
@@ -146,7 +163,8 @@ def _encode_sql(sql: str, kind: int, tokenizer: Tokenizer, regions: Mapping[str,
 def encode_bulk(table: pa.Table, tokenizer: Tokenizer, rows: np.ndarray, reasons: dict[int, str]) -> pa.Table:
     """Subscriptions given as columns, without a Python loop where they are rectangles or circles and plain words."""
     n = len(table)
-    boxes, kinds, shapes, shape_offsets = _bulk_regions(table, rows, reasons)
+    k, lon, lat = _bulk_points(table, rows, reasons)
+    boxes, kinds, shapes, shape_offsets = _bulk_regions(table, rows, reasons, k > 0)
     code, code_offsets = _bulk_codes(table, tokenizer, rows, reasons)
     life = np.full(n, NEVER, np.int64)
     if "for_seconds" in table.column_names:
@@ -161,6 +179,7 @@ def encode_bulk(table: pa.Table, tokenizer: Tokenizer, rows: np.ndarray, reasons
         pa.ListArray.from_arrays(pa.array(code_offsets), pa.array(code)),
         pa.array(np.full(n, BEGINNING)), pa.array(np.full(n, NEVER)), pa.array(life),
         pa.nulls(n, pa.string()), pa.nulls(n, pa.string()),
+        pa.array(np.where(k > 0, NEAREST, RANGE).astype(np.uint8)), pa.array(k), pa.array(lon), pa.array(lat),
     ]  # fmt: skip
     return pa.table(columns, schema=pa.schema(QUERY_FIELDS))
 
@@ -171,14 +190,31 @@ def _numbers(table: pa.Table, name: str) -> np.ndarray:
     return table[name].cast(pa.float64()).to_numpy()
 
 
-def _bulk_regions(
+def _bulk_points(
     table: pa.Table, rows: np.ndarray, reasons: dict[int, str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(k, lon, lat): `k` with `lon` and `lat` asks for the k nearest to that place; 0 where it is not given."""
+    k, lon, lat = (_numbers(table, name) for name in ("k", "lon", "lat"))
+    given = ~np.isnan(k)
+    whole = given & (k >= 1) & (k < 2**53) & (k == np.floor(k))
+    there = (np.abs(lon) <= 180) & (np.abs(lat) <= 90)
+    for i in np.flatnonzero(given & ~whole):
+        reasons[int(rows[i])] = "k is not a whole number of at least 1"
+    for i in np.flatnonzero(whole & ~there):
+        reasons[int(rows[i])] = "k asks for the nearest to a place: give lon in -180..180 and lat in -90..90"
+    good = whole & there
+    return np.where(good, k, 0).astype(np.int64), np.where(good, lon, 0.0), np.where(good, lat, 0.0)
+
+
+def _bulk_regions(
+    table: pa.Table, rows: np.ndarray, reasons: dict[int, str], nearest: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     n = len(table)
     boxes = np.stack([_numbers(table, name) for name in ("min_lon", "min_lat", "max_lon", "max_lat")], axis=1)
     lon, lat, radius = (_numbers(table, name) for name in ("lon", "lat", "radius_km"))
     boxed = ~np.isnan(boxes).all(axis=1)
     round_ = ~boxed & ~(np.isnan(lon) & np.isnan(lat) & np.isnan(radius))
+    round_ &= ~(nearest & np.isnan(radius))  # the nearest to a place, wherever they are
     polygons = table["polygon"] if "polygon" in table.column_names else None
     drawn = ~boxed & ~round_ & (pc.is_valid(polygons).to_numpy() if polygons is not None else np.zeros(n, np.bool_))
     kinds = np.full(n, EVERYWHERE, np.uint8)

@@ -9,6 +9,7 @@ import numpy as np
 from nearcast.index.filing import Filing
 from nearcast.index.gi2 import gi2
 from nearcast.index.pyramid import PYRAMID
+from nearcast.index.rows import Rows
 from nearcast.index.segment import Segment
 from nearcast.kernels.grid import SUMMARY_BITS, set_bits
 from nearcast.pipeline.settings import Settings
@@ -82,23 +83,42 @@ def write_segment(plan: Plan, segment: Segment, worker: int) -> tuple[str, int]:
     return name, write_table(plan.state.path(name), bundle_table(arrays))
 
 
-_summary: tuple[str, frozenset[str], np.ndarray] | None = None
+def write_closest(plan: Plan, segment: Segment, reach: np.ndarray, worker: int) -> tuple[str, int]:
+    """Write subscriptions to the nearest, filed by circles of radius `reach`, one segment for all workers.
+
+    A circle may outgrow its box when a post is deleted, so their textual summary knows words, and no places.
+    """
+    name = plan.state.new_name(SUBSCRIPTIONS, plan.batch, worker)
+    everywhere = np.tile(np.array([-180.0, -90.0, 180.0, 90.0]), (len(segment), 1))
+    summary = plan.router.summary(Rows(**{**segment.rows.__dict__, "boxes": everywhere}))
+    arrays = {**segment.arrays(), "summary": summary, "row_reach": reach}
+    return name, write_table(plan.state.path(name), bundle_table(arrays))
 
 
-def open_summary(plan: Plan) -> np.ndarray:
-    """The textual summary of all leaves: a bit for each (leaf, term) that a subscription is filed under.
+def open_reach(plan: Plan, name: str) -> np.ndarray:
+    """The radius by which each row of a segment of subscriptions to the nearest is filed."""
+    return np.asarray(open_bundle(plan.state.path(name))["row_reach"])
+
+
+_summaries: dict[bool, tuple[str, frozenset[str], np.ndarray]] = {}
+
+
+def open_summary(plan: Plan, nearest: bool = False) -> np.ndarray:
+    """The textual summary of all leaves: a bit for each (leaf, term) that a subscription is filed under; of those to
+    ranges, or of those to the nearest.
 
     Kept in the process; segments that were added since are added to it, and bits of ended subscriptions stay until it
     is made anew (seed 002 §4.6 cleans lazily too).
     """
-    global _summary
-    names = frozenset(ref.name for ref in plan.manifest.of(SUBSCRIPTIONS))
-    if _summary is None or _summary[0] != plan.root or not _summary[1] <= names:
-        _summary = (plan.root, frozenset(), np.zeros(1 << (SUMMARY_BITS - 6), np.uint64))
-    for name in sorted(names - _summary[1]):
-        set_bits(_summary[2], np.asarray(open_bundle(plan.state.path(name))["summary"]))
-    _summary = (plan.root, names, _summary[2])
-    return _summary[2]
+    refs = plan.manifest.of(SUBSCRIPTIONS)
+    names = frozenset(ref.name for ref in refs if bool(ref.facts.get("asks")) == nearest)
+    root, known, bits = _summaries.get(nearest, ("", frozenset(), np.empty(0, np.uint64)))
+    if root != plan.root or not known <= names:
+        known, bits = frozenset(), np.zeros(1 << (SUMMARY_BITS - 6), np.uint64)
+    for name in sorted(names - known):
+        set_bits(bits, np.asarray(open_bundle(plan.state.path(name))["summary"]))
+    _summaries[nearest] = (plan.root, names, bits)
+    return bits
 
 
 _frequencies: tuple[frozenset[str], tuple[np.ndarray, np.ndarray]] | None = None

@@ -20,6 +20,9 @@ class Report:
     clock: int | None = None
     ops: int = 0
     searches: list[dict[str, Any]] = field(default_factory=list)
+    candidates: list[str] = field(default_factory=list)  # files in the spool: what may enter the answers of the nearest
+    superseded: list[int] = field(default_factory=list)  # subscriptions to the nearest that others have taken over from
+    forgotten: list[int] = field(default_factory=list)  # and those that were dropped long after their end
 
     def count(self, **counts: int) -> None:
         for name, value in counts.items():

@@ -9,6 +9,7 @@ import pyarrow as pa
 from nearcast.index.posts import chunk
 from nearcast.kernels.grid import may_match
 from nearcast.model.posts import REJECTS as REJECTED
+from nearcast.pipeline.closest import nearest_refs
 from nearcast.pipeline.encode_ops import encode_ops, file_ops
 from nearcast.pipeline.packets import OPS, POSTS, REJECTS, SEEN, by_worker, pack
 from nearcast.pipeline.plan import Plan, open_frequencies, open_summary
@@ -34,13 +35,17 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
     lon, lat, ts = (chunk(posts[name]).to_numpy() for name in ("lon", "lat", "ts"))
     leaves = plan.router.store(lon, lat)
     wanted = may_match(leaves, terms, offsets, open_summary(plan)) if drop else np.ones(len(posts), np.bool_)
+    near = np.ones(len(posts), np.bool_)
+    if drop:
+        some = bool(nearest_refs(plan.manifest))
+        near = may_match(leaves, terms, offsets, open_summary(plan, nearest=True)) if some else ~near
     posts = posts.append_column("leaf", pa.array(leaves))
-    posts = posts.append_column("wanted", pa.array(wanted))
+    posts = posts.append_column("wanted", pa.array(wanted)).append_column("near", pa.array(near))
     posts = posts.append_column("terms", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms)))
     owners = plan.router.owners(workers)[leaves]
     seen = {"posts": len(posts), "dropped": 0, "earliest": int(ts.min()), "latest": int(ts.max())}
     if drop and plan.settings.keep == "none":
-        posts, owners = posts.filter(pa.array(wanted)), owners[wanted]
+        posts, owners = posts.filter(pa.array(wanted | near)), owners[wanted | near]
         seen["dropped"] = seen["posts"] - len(posts)
     for packet in pack(SEEN, pa.table({name: [value] for name, value in seen.items()}), order):
         yield order % workers, packet

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index.attributes import satisfied
 from nearcast.index.posts import PostSegment, Vocabulary, chunk, post_fingerprints, write_posts
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Matches, PostColumns, Segment
@@ -18,8 +17,10 @@ from nearcast.model.ops import BEGINNING, NEVER
 from nearcast.model.posts import REJECTS
 from nearcast.pipeline import packets as kinds
 from nearcast.pipeline.chores import do_chores
+from nearcast.pipeline.closest import Closest, is_nearest
 from nearcast.pipeline.dictionary import new_words
 from nearcast.pipeline.plan import Plan, open_segments, write_segment
+from nearcast.pipeline.predicates import predicates_hold
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.resolve import Resolved, resolve
 from nearcast.state import results as outbox
@@ -39,17 +40,21 @@ def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
     with task.report.timed("decode"):
         tables = kinds.unpack(packets)
     resolved = task.apply(tables[kinds.OPS]) if kinds.OPS in tables else None
+    task.open_nearest(resolved)
     rejects = [tables[kinds.REJECTS]] if kinds.REJECTS in tables else []
     found: list[Results] = []
     if resolved is not None:
         found += task.catch_up(resolved)
+        task.catch_up_nearest()
         rejects += [resolved.rejects] if worker == 0 else []
     if kinds.SEEN in tables:
         task.count(tables[kinds.SEEN])
     if kinds.POSTS in tables:
         posts, late = task.admit(tables[kinds.POSTS])
         found += task.match(posts, late, resolved)
-        task.keep(posts, late, found[-1:])
+        found += task.match_nearest(posts, late)
+        task.keep(posts, late)
+    task.closest.write()
     task.write_results(found)
     task.write_rejects(rejects)
     if plan.settings.merge:
@@ -83,7 +88,8 @@ class Task:
         self, all_workers: bool = False, more: Resolved | None = None, own: Segment | None = None
     ) -> SubscriptionSet:
         """The subscriptions of this worker (or of all), and those that this batch adds."""
-        names = [ref.name for ref in self.manifest.of(SUBSCRIPTIONS) if all_workers or self.mine(ref)]
+        refs = self.manifest.of(SUBSCRIPTIONS)
+        names = [ref.name for ref in refs if all_workers or (self.mine(ref) and not is_nearest(ref))]
         segments = open_segments(self.plan, names)
         logs = read_logs(self.plan.state, self.manifest)
         if own is not None:
@@ -98,7 +104,8 @@ class Task:
             everyone = self.standing(all_workers=True)
             resolved = resolve(ops, everyone, self.manifest.clock, self.manifest.next_op)
             report.ops = len(ops)
-            self.own = self._file(resolved.rows)
+            ranges = np.flatnonzero(~resolved.rows.nearest)
+            self.own = self._file(resolved.rows if len(ranges) == len(resolved.rows) else resolved.rows.take(ranges))
         if self.worker == 0:
             report.count(**resolved.counts)
             report.searches = [dict(row) for row in resolved.searches.to_pylist()]
@@ -216,18 +223,13 @@ class Task:
         report = self.report
         with report.timed("match"):
             own = self.own if resolved is not None else None
-            terms = chunk(posts["terms"])
-            columns = PostColumns(
-                posts["lon"].to_numpy(), posts["lat"].to_numpy(), posts["ts"].to_numpy(),
-                terms.values.to_numpy(), terms.offsets.to_numpy().astype(np.int64),
-            )  # fmt: skip
-            order = columns.z_order()
-            self.order = order
+            self.columns = columns_of(posts)
+            order = self.order = self.columns.z_order()
             wanted = order[posts["wanted"].to_numpy()[order]]
-            found = self.standing(more=resolved, own=own).match(columns, wanted)
+            found = self.standing(more=resolved, own=own).match(self.columns, wanted)
             report.count(candidates=sum(m.candidates for _, m in found), tried=len(wanted))
         with report.timed("results"):
-            results = self._results(found, posts.drop_columns(["leaf", "wanted", "terms"]), MATCH, late)
+            results = self._results(found, whole_posts(posts), MATCH, late)
             again = self.manifest.counts.get("again", 0) + (resolved.counts["again"] if resolved is not None else 0)
             return [once(results) if again else results]
 
@@ -262,7 +264,7 @@ class Task:
         )  # fmt: skip
         return Results(table, posts.take(pa.array(hit)))
 
-    def keep(self, posts: pa.Table, late: np.ndarray, found: list[Results]) -> None:
+    def keep(self, posts: pa.Table, late: np.ndarray) -> None:
         """Store this worker's posts, and what their words teach."""
         plan, report = self.plan, self.report
         if plan.settings.keep == "none" or not len(posts):
@@ -271,7 +273,7 @@ class Task:
             order = self.order if not late.any() else self.order[~late[self.order]]
             leaves = posts["leaf"].to_numpy()
             order = order[np.argsort(leaves[order], kind="stable")]
-            kept = posts.drop_columns(["wanted"])
+            kept = posts.drop_columns(["wanted", "near"])
             name = self.new_name(POSTS)
             size, words = write_posts(plan.state.path(name), kept, order)
             ts = posts["ts"].to_numpy()[order]
@@ -288,6 +290,33 @@ class Task:
         name = self.new_name(TERMS)
         size = TermTable(table.term, table.count, fresh).write(self.plan.state.path(name))
         self.add(TERMS, name, len(table.term), size)
+
+    # -- the nearest ---------------------------------------------------------------------------------------------------
+
+    def open_nearest(self, resolved: Resolved | None) -> None:
+        with self.report.timed("nearest"):
+            self.closest = Closest(self.plan, self.worker, self.report, resolved, self.first_post)
+
+    def catch_up_nearest(self) -> None:
+        """New subscriptions to the nearest look at the posts already kept; deletions of the same batch count."""
+        if self.plan.settings.keep != "none" and self.manifest.clock is not None:
+            with self.report.timed("catch up"):
+                self.closest.catch_up([ref for ref in self.manifest.of(POSTS) if self.mine(ref)])
+
+    def match_nearest(self, posts: pa.Table, late: np.ndarray) -> list[Results]:
+        """Offer the posts to the answers of the nearest; those too late to be kept are told of."""
+        if not self.closest:
+            return []
+        with self.report.timed("nearest"):
+            order = self.order[posts["near"].to_numpy()[self.order]]
+            whole = whole_posts(posts)
+            found = []
+            if late.any():
+                missed = self.closest.late(self.columns, order[late[order]], whole)
+                found.append(self._results(missed, whole, LATE))
+                order = order[~late[order]]
+            self.closest.offer(self.columns, order, whole)
+            return found
 
     # -- results -------------------------------------------------------------------------------------------------------
 
@@ -317,6 +346,20 @@ class Task:
             self.report.count(rejects=len(table))
 
 
+def columns_of(posts: pa.Table) -> PostColumns:
+    """What matching needs of routed posts."""
+    terms = chunk(posts["terms"])
+    return PostColumns(
+        posts["lon"].to_numpy(), posts["lat"].to_numpy(), posts["ts"].to_numpy(),
+        terms.values.to_numpy(), terms.offsets.to_numpy().astype(np.int64),
+    )  # fmt: skip
+
+
+def whole_posts(posts: pa.Table) -> pa.Table:
+    """Routed posts as the model has them."""
+    return posts.drop_columns(["leaf", "wanted", "near", "terms"])
+
+
 def ids_as_arrays(results: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """The query ids of results, and which of them are strings."""
     texts = chunk(results["query_text"])
@@ -336,16 +379,3 @@ def once(results: Results) -> Results:
     """
     first = np.sort(np.unique(pair_prints(results, np.ones(len(results), np.bool_)), return_index=True)[1])
     return results if len(first) == len(results) else Results(results.table.take(pa.array(first)), results.posts)
-
-
-def predicates_hold(rows: Rows, matches: Matches, posts: pa.Table) -> np.ndarray:
-    """Which pairs satisfy the predicates on attributes of their subscription."""
-    keep = np.ones(len(matches.rows), np.bool_)
-    if not len(rows.predicates) or not len(matches.rows):
-        return keep
-    texts = rows.predicates.take(pa.array(matches.rows)).dictionary_encode()
-    codes = texts.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    for code, predicates in enumerate(texts.dictionary.to_pylist()):
-        pairs = np.flatnonzero(codes == code)
-        keep[pairs] = satisfied(predicates, posts.take(pa.array(matches.posts[pairs])))
-    return keep

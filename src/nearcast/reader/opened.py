@@ -8,6 +8,7 @@ from typing import Any
 
 from nearcast.language import check_search, parse
 from nearcast.model.errors import NearcastError
+from nearcast.reader.current import Current, read_current
 from nearcast.reader.explain import Explained, explain
 from nearcast.reader.reader import Answer, Reader
 from nearcast.reader.results import follow_results, read_results
@@ -75,6 +76,10 @@ class State:
         if follow:
             return follow_results(self.directory, query, since_seq)
         return read_results(self.reader, query, since_seq)
+
+    def current(self, query: str | int) -> Current:
+        """The answer of a subscription to the nearest as it stands, nearest first."""
+        return read_current(self.reader, query)
 
     def subscriptions(self) -> Subscriptions:
         """The subscriptions that stand."""

@@ -93,17 +93,20 @@ class Reader:
         """The k posts nearest to a point, ties by id. The largest segments go first: what they give is the radius that
         the others are pruned by (seed 000 §6.2).
         """
-        question, opened = self._open(query, query.columns)
-        opened = sorted(opened, key=lambda each: -len(each.segment))
+        return self.nearest_to(self.question(query), query.lon, query.lat, query.k, query.columns)
+
+    def nearest_to(self, question: Question, lon: float, lat: float, k: int, columns: tuple[str, ...] | None) -> Found:
+        """As `nearest`, for a question that is already encoded."""
+        opened = sorted(self._segments(question, columns), key=lambda each: -len(each.segment))
         total = sum(len(each.segment) for each in opened)
-        k = wanted = min(query.k, total)
+        k = wanted = min(k, total)
         while True:
             best = np.full(max(1, wanted), np.inf)
             hits: list[Hit] = []
             distances: list[np.ndarray] = [np.empty(0)]
             looked: list[tuple[str, Looked]] = []
             for each in opened:
-                near = search_nearest(each.segment, question, query.lon, query.lat, best, each.gone)
+                near = search_nearest(each.segment, question, lon, lat, best, each.gone)
                 looked.append((each.ref.name, near.looked))
                 hits.append((each.segment, near.rows))
                 distances.append(near.km)
@@ -118,7 +121,7 @@ class Reader:
             wanted = min(MORE * wanted, total)
         order = ordered(hits, km, k) if len(km) else NOTHING
         effort = Effort(tuple(looked), len(self._refs) - len(looked), self.manifest.batch)
-        return Found(pick(hits, order), query.columns, effort, km[order])
+        return Found(pick(hits, order), columns, effort, km[order])
 
     def terms(self, query: TermsQuery, stop_words: str | Iterable[str] | None = None) -> Counted:
         """The k terms that occur in most posts, ties by term."""
@@ -139,14 +142,17 @@ class Reader:
         return Question.of(encode_query(query, clock))
 
     def _open(self, query: Conditions, columns: Sequence[str] | None) -> tuple[Question, list[Opened]]:
-        """The question, and all segments that its time touches, newest first, opened before any is searched: what is
-        mapped stays readable whatever the writer removes.
+        question = self.question(query)
+        return question, self._segments(question, columns)
+
+    def _segments(self, question: Question, columns: Sequence[str] | None) -> list[Opened]:
+        """All segments that a question's time touches, newest first, opened before any is searched: what is mapped
+        stays readable whatever the writer removes.
         """
         if self.manifest.settings.get("keep") == "none":
             raise BadInput("this state keeps no posts (--keep none): there is nothing to search")
-        question = self.question(query)
         refs = [ref for ref in self._refs if not question.is_apart(ref.min_ts, ref.max_ts)]
-        return question, [self._opened(ref, question, columns) for ref in refs]
+        return [self._opened(ref, question, columns) for ref in refs]
 
     def _opened(self, ref: SegmentRef, question: Question, columns: Sequence[str] | None) -> Opened:
         if ref.kind == ARCHIVE:

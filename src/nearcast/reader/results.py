@@ -14,7 +14,7 @@ from nearcast.reader.reader import Reader
 from nearcast.reader.rows import post_rows
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import RESULTS, SegmentRef
-from nearcast.state.results import KINDS, LATE, Results
+from nearcast.state.results import ENTER, KINDS, LATE, LEAVE, Results
 
 CHUNK = 4096
 POLL = 0.5  # seconds between two looks at the newest manifest
@@ -29,8 +29,8 @@ def read_results(
 
     Each has `query_id`, `seq`, `batch` and `kind`, then by kind: of a `match`, `post_id`, `ts` (microseconds) and the
     columns of its SELECT (of `*` every field that the post has; its id is `post_id`); of `late`, `post_id` and `ts`;
-    of an `answer`, `rows`. A `query` given as
-    text stands for the integer id too: '17' and 17.
+    of an `answer`, `rows`; of `enter` and `leave`, what a match has, `rank` (the one it has, or had) and `distance_km`.
+    A `query` given as text stands for the integer id too: '17' and 17.
     """
     reader = source if isinstance(source, Reader) else Reader(source)
     for ref in sorted(reader.manifest.of(RESULTS), key=first_seq):
@@ -113,4 +113,6 @@ def _about_post(post: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
     else:
         more = {name: value for name, value in post.items() if name != "id" and value is not None}
     more = {name: value for name, value in more.items() if name not in ("query_id", "seq", "batch", "kind", "post_id")}
+    if record["kind"] in (ENTER, LEAVE):
+        more |= {"rank": record["rank"], "distance_km": record["distance_km"]}
     return about | more

@@ -56,6 +56,12 @@ def _named(table: pa.Table) -> list[tuple[str, pa.ChunkedArray]]:
     return list(zip(table.column_names, table.columns, strict=True))
 
 
+def row_names(columns: Sequence[str]) -> tuple[str, ...]:
+    """The names that rows of all columns have, for posts with these columns of the model."""
+    attributes = [attribute[0] for attribute in map(attribute_of, columns) if attribute is not None]
+    return tuple(dict.fromkeys(("id", "ts", "lon", "lat", "text", *attributes)))
+
+
 def json_row(row: dict[str, Any]) -> dict[str, Any]:
     """A row with its times as text."""
     out = {}

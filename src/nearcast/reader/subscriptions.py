@@ -96,7 +96,11 @@ class Subscriptions:
         conditions = [c for c in (_region(rows, row), self._words(decode_code([int(c) for c in code]))) if c]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         life = int(rows.life[row])
-        return f"SELECT * FROM stream{where}" + (f" FOR {life / 1e6:g} SECONDS" if life != NEVER else "")
+        order = ""
+        if rows.nearest[row]:
+            lon, lat, k = rows.points[row].tolist()
+            order = f" ORDER BY DISTANCE(loc, POINT({lon:.10g}, {lat:.10g})) LIMIT {int(k)}"
+        return f"SELECT * FROM stream{where}{order}" + (f" FOR {life / 1e6:g} SECONDS" if life != NEVER else "")
 
     def _words(self, conjunctions: Sequence[Conjunction]) -> str:
         if not any(conjunctions):

@@ -13,7 +13,7 @@ from nearcast.sources.formats import Split, read_raw
 from nearcast.sources.raw import Faults, Raw, reject_table
 from nearcast.sources.records import columns_by_name
 
-NUMBER_COLUMNS = ("min_lon", "min_lat", "max_lon", "max_lat", "lon", "lat", "radius_km", "for_seconds")
+NUMBER_COLUMNS = ("min_lon", "min_lat", "max_lon", "max_lat", "lon", "lat", "radius_km", "for_seconds", "k")
 TEXT_COLUMNS = ("text", "overlaps", "polygon")
 QUERY_COLUMNS = (*NUMBER_COLUMNS[:7], *TEXT_COLUMNS)  # a subscription without SQL sets at least one of these
 OP_FIELDS = ("op", "id", "ts", "sql")

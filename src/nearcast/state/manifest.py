@@ -16,8 +16,8 @@ from nearcast.state.files import create_exclusively
 
 FORMAT = 2
 
-POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE = (
-    "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive",
+POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST = (
+    "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive", "nearest",
 )  # fmt: skip
 
 

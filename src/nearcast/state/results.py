@@ -29,6 +29,9 @@ RESULTS = pa.schema(
     ]
 )
 
+# Those of `enter` and `leave` have two columns more, which segments without any need not have.
+NEAREST_RESULTS = RESULTS.append(pa.field("rank", pa.int64())).append(pa.field("distance_km", pa.float64()))
+
 
 @dataclass(frozen=True)
 class Results:
@@ -52,7 +55,7 @@ class Results:
             tables.append(part.table.set_column(at, RESULTS.field("post"), moved))
             base += len(part.posts)
         posts = pa.concat_tables([part.posts for part in parts], promote_options="default")
-        return cls(pa.concat_tables(tables), posts)
+        return cls(pa.concat_tables(tables, promote_options="default"), posts)
 
     def write(self, path: Path) -> int:
         size = write_table(path.with_suffix(".arrow"), self.table.combine_chunks())
