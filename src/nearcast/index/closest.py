@@ -17,7 +17,7 @@ from nearcast.index.filing import WORLD
 from nearcast.index.pyramid import PYRAMID
 from nearcast.index.rows import Rows, frozen
 from nearcast.index.segment import Directory, Ends, Line, PostColumns, Segment
-from nearcast.kernels.closest import circle_boxes, near_pairs
+from nearcast.kernels.closest import circle_boxes, near_pairs, nearest_order
 from nearcast.kernels.register import z_codes
 from nearcast.model.ops import NEVER
 from nearcast.model.regions import EVERYWHERE
@@ -126,7 +126,7 @@ class Candidates:
         rows, km = np.concatenate([self.rows, rows]), np.concatenate([self.km, km])
         posts = np.concatenate([self.posts, posts])
         k = self.part.segment.rows.points[:, 2]
-        order = nearest_first(rows, km, posts, ranks)
+        order = nearest_first(rows, km, posts, ranks, len(k))
         place = places(rows[order])
         full = order[place == k[rows[order]] - 1]
         self.part.limits[rows[full]] = np.minimum(self.part.limits[rows[full]], km[full])
@@ -134,11 +134,10 @@ class Candidates:
         self.rows, self.km, self.posts = rows[order], km[order], posts[order]
 
 
-def nearest_first(groups: np.ndarray, km: np.ndarray, posts: np.ndarray, ranks: Ranks) -> np.ndarray:
+def nearest_first(groups: np.ndarray, km: np.ndarray, posts: np.ndarray, ranks: Ranks, count: int) -> np.ndarray:
     """The order by group, then distance, then rank, which is only asked for where two of a group are equally far."""
-    order = np.lexsort((km, groups))
-    by_group, by_km = groups[order], km[order]
-    if not ((by_group[1:] == by_group[:-1]) & (by_km[1:] == by_km[:-1])).any():
+    order, tied = nearest_order(groups, km, count)
+    if not tied:
         return order
     return np.lexsort((ranks(posts), km, groups))
 

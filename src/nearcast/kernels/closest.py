@@ -9,6 +9,7 @@ from nearcast.kernels.regions import EARTH_RADIUS_KM, RADIANS, haversine_km
 
 SLACK = 1e-11  # radians, as in geo.regions: far above the rounding of a distance
 DEGREES = 180.0 / math.pi
+FEW = 24  # up to so many, insertion sorts fastest
 
 
 @njit(cache=True, nogil=True)
@@ -52,3 +53,35 @@ def near_pairs(posts, rows, lon, lat, points, limits):
             kept_posts[n], kept_rows[n], km[n] = post, row, distance
             n += 1
     return kept_posts[:n].copy(), kept_rows[:n].copy(), km[:n].copy()
+
+
+@njit(cache=True, nogil=True)
+def nearest_order(groups, km, count):
+    """(the order by group, then distance; whether two of one group are equally far). Groups are below `count`."""
+    starts = np.zeros(count + 1, np.int64)
+    for i in range(groups.size):
+        starts[groups[i] + 1] += 1
+    for group in range(count):
+        starts[group + 1] += starts[group]
+    order = np.empty(groups.size, np.int64)
+    for i in range(groups.size):
+        order[starts[groups[i]]] = i
+        starts[groups[i]] += 1
+    tied = False
+    begin = 0
+    for group in range(count):
+        end = starts[group]  # where it began, moved on by its size
+        if end - begin > FEW:
+            order[begin:end] = order[begin:end][np.argsort(km[order[begin:end]])]
+        else:
+            for i in range(begin + 1, end):
+                moving = order[i]
+                j = i
+                while j > begin and km[order[j - 1]] > km[moving]:
+                    order[j] = order[j - 1]
+                    j -= 1
+                order[j] = moving
+        for i in range(begin + 1, end):
+            tied |= km[order[i]] == km[order[i - 1]]
+        begin = end
+    return order, tied

@@ -17,6 +17,7 @@ from nearcast.index.posts import are_deleted, chunk, post_fingerprints
 from nearcast.index.question import Question
 from nearcast.index.rows import Rows
 from nearcast.index.subscriptions import EndLog, read_logs
+from nearcast.kernels.closest import nearest_order
 from nearcast.language import decode_code
 from nearcast.model.ops import NEVER
 from nearcast.pipeline.closest import answers_of, is_nearest, is_searched, nearest_refs
@@ -105,14 +106,13 @@ class Change:
 
 def best_first(owner: np.ndarray, km: np.ndarray, post: np.ndarray, posts: pa.Table, picked: np.ndarray) -> np.ndarray:
     """Some members by owner, distance and id; a post that is there twice once, as the one that came first."""
-    order = picked[np.lexsort((km[picked], owner[picked]))]
-    same = np.zeros(len(order), np.bool_)
-    same[1:] = (owner[order][1:] == owner[order][:-1]) & (km[order][1:] == km[order][:-1])
-    if not same.any():
-        return order
+    by_km, tied = nearest_order(owner[picked], km[picked], int(owner.max()) + 1 if len(owner) else 0)
+    if not tied:
+        return picked[by_km]
     rank = ranks_by(lambda rows: take_posts(posts, rows))(post[picked])
     by_rank = np.lexsort((rank, km[picked], owner[picked]))
     order, rank = picked[by_rank], rank[by_rank]
+    same = np.zeros(len(order), np.bool_)
     same[1:] = (owner[order][1:] == owner[order][:-1]) & (km[order][1:] == km[order][:-1]) & (rank[1:] == rank[:-1])
     return order[~same]
 
