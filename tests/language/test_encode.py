@@ -132,7 +132,8 @@ def test_every_kind_is_encoded_by_what_it_asks_of_a_post():
     )
     ranged = encode_query(parse(f"SELECT id FROM stream {where}", TOKENIZER).query, 10 * DAY)
     by_distance = f"{where} ORDER BY DISTANCE(loc, POINT(1, 2)) LIMIT 3"
-    assert encode_query(parse(f"SELECT id FROM stream {by_distance}", TOKENIZER).query, 10 * DAY) == ranged
+    nearest = encode_query(parse(f"SELECT id FROM stream {by_distance}", TOKENIZER).query, 10 * DAY)
+    assert nearest == ranged | {"asks": NEAREST, "k": 3, "at_lon": 1.0, "at_lat": 2.0}
     terms = parse(f"SELECT TopK(text) FROM stream {where} SYNC 1 minute", TOKENIZER).query
     assert encode_query(terms, 10 * DAY) == ranged | {"columns": None}
 
