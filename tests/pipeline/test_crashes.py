@@ -92,6 +92,7 @@ def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(
     keep: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = Settings(workers=2, keep=keep)
+    stream(StateDirectory(tmp_path / "warm"), settings)  # what Numba compiles, it keeps by steps of its own
     undisturbed = StateDirectory(tmp_path / "undisturbed")
     with crashing_at(0, monkeypatch) as steps:
         stream(undisturbed, settings)

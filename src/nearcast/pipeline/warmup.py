@@ -37,11 +37,12 @@ CACHE = Path(os.environ["NUMBA_CACHE_DIR"])  # the directory is one of these ker
 STREAMING, SEARCHING = CACHE / "warm-stream", CACHE / "warm-search"
 PLACE = "loc INSIDE RECT(-180, -90, 180, 90)"
 SUBSCRIPTION = f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'coffee'"
+NEAREST = "SELECT * FROM stream WHERE text CONTAINS 'coffee' ORDER BY DISTANCE(loc, POINT(0, 50)) LIMIT 5"
 SEARCHES = (
     SUBSCRIPTION,
     f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'coffee OR rain AND NOT tea'",
     "SELECT * FROM stream WHERE loc INSIDE CIRCLE(0, 0, 5000 km) AND time AFTER '1 hour ago'",
-    "SELECT * FROM stream WHERE text CONTAINS 'coffee' ORDER BY DISTANCE(loc, POINT(0, 50)) LIMIT 5",
+    NEAREST,
     "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT(0, 50)) LIMIT 5",
     f"SELECT TopK(text, 5) FROM stream WHERE {PLACE}",
     "SELECT TopK(text, 5) FROM stream WHERE loc INSIDE RECT(-10, 40, 20, 60) AND text CONTAINS 'coffee'",
@@ -97,7 +98,8 @@ def rest(folder: Path) -> None:
         ops = {"op": ["subscribe"], "id": [1], "id_text": [name], "ts": pa.nulls(1, pa.int64()), "sql": [SUBSCRIPTION]}
         run_batch(state, settings, ops=pa.table(ops))
     run_batch(state, settings, posts=[posts.slice(0, 200)])
-    run_batch(state, settings, ops=pa.table({**ops, "id_text": ["x"]}))
+    run_batch(state, settings, ops=pa.table({**ops, "id_text": ["x"], "sql": [NEAREST]}))
+    run_batch(state, settings, posts=[posts.slice(200, 100)])
 
 
 def searches(folder: Path) -> None:
