@@ -2,7 +2,6 @@
 
 import os
 import re
-import tempfile
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cache
@@ -177,11 +176,15 @@ def _read(text: str, start: Literal["start", "region"]) -> object:
 
 @cache
 def _parser() -> Lark:
-    tables = os.path.join(os.environ.get("NUMBA_CACHE_DIR", tempfile.gettempdir()), "grammar")
-    os.makedirs(os.path.dirname(tables), exist_ok=True)
     return Lark(
-        GRAMMAR, parser="lalr", lexer="contextual", start=["start", "region"], transformer=_Nodes(), cache=tables
+        GRAMMAR, parser="lalr", lexer="contextual", start=["start", "region"], transformer=_Nodes(), cache=_tables()
     )
+
+
+def _tables() -> str | bool:
+    """Where the parser's tables are kept, beside the compiled kernels; making them takes most of a second."""
+    folder = os.environ.get("NUMBA_CACHE_DIR", "")
+    return os.path.join(folder, "grammar") if os.path.isdir(folder) and os.access(folder, os.W_OK) else False
 
 
 def _explained(sql: str, problem: UnexpectedInput) -> QueryError:
