@@ -40,18 +40,10 @@ class Picked:
     places: np.ndarray
 
 
-@dataclass(frozen=True)
-class Found:
-    """Posts in the order of the answer. Which they are is settled; texts and attributes are read when asked for, from
-    files that stay mapped whatever the writer does.
+class Answered:
+    """What every kind of answer tells."""
 
-    `distance_km` is there for the nearest.
-    """
-
-    picked: tuple[Picked, ...]
-    columns: tuple[str, ...] | None
-    effort: Effort = field(default_factory=Effort)
-    distance_km: np.ndarray | None = None
+    effort: Effort
 
     @property
     def candidates_checked(self) -> int:
@@ -65,6 +57,26 @@ class Found:
     @property
     def segments_opened(self) -> int:
         return len(self.effort.opened)
+
+    def to_arrow(self) -> pa.Table:
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        return self.to_arrow().to_pandas()
+
+
+@dataclass(frozen=True)
+class Found(Answered):
+    """Posts in the order of the answer. Which they are is settled; texts and attributes are read when asked for, from
+    files that stay mapped whatever the writer does.
+
+    `distance_km` is there for the nearest.
+    """
+
+    picked: tuple[Picked, ...]
+    columns: tuple[str, ...] | None
+    effort: Effort = field(default_factory=Effort)
+    distance_km: np.ndarray | None = None
 
     def __len__(self) -> int:
         return sum(len(each.rows) for each in self.picked)
@@ -116,12 +128,9 @@ class Found:
             out["distance_km"] = arrow(self.distance_km)
         return pa.table(out)
 
-    def to_pandas(self) -> Any:
-        return self.to_arrow().to_pandas()
-
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(Answered):
     """Terms and in how many posts each occurs: most frequent first, ties by term."""
 
     terms: tuple[str, ...]
@@ -131,19 +140,6 @@ class Counted:
 
     columns = ("term", "count")
 
-    @property
-    def candidates_checked(self) -> int:
-        return self.effort.candidates
-
-    @property
-    def batch(self) -> int:
-        """The committed batch that the answer belongs to."""
-        return self.effort.batch
-
-    @property
-    def segments_opened(self) -> int:
-        return len(self.effort.opened)
-
     def __len__(self) -> int:
         return len(self.terms)
 
@@ -152,9 +148,6 @@ class Counted:
 
     def to_arrow(self) -> pa.Table:
         return pa.table({"term": pa.array(self.terms, pa.string()), "count": pa.array(self.counts, pa.int64())})
-
-    def to_pandas(self) -> Any:
-        return self.to_arrow().to_pandas()
 
 
 Hit = tuple[PostSegment, np.ndarray]
