@@ -30,6 +30,7 @@ from nearcast.state.standing import AnswerSet
 from tests.pipeline.oracle import Batch, Oracle, Result
 
 MINUTE = 60_000_000
+NOON = 1_700_000_000_000_000 // MINUTE * MINUTE
 
 
 def posts_tables(posts: list[dict[str, Any]]) -> tuple[list[pa.Table], pa.Table]:
@@ -336,6 +337,30 @@ class Streams:
             return {"op": "subscribe", "id": query_id, "sql": versions[-1].sql, "ts": ts}
         ask = self.nearest if self.share and random.random() < self.share else self.sql
         return {"op": "subscribe", "id": query_id, "sql": ask(now), "ts": ts}
+
+
+def random_batches(
+    streams: Streams, count: int, keep: str = "posts", disorder: int = 5, strays: bool = False
+) -> tuple[list[Batch], Oracle]:
+    """Batches of ops and posts, and the oracle that has followed them. With `strays`, each batch of posts arrives at a
+    known time and ends with one from too far in the future.
+    """
+    random = streams.random
+    now = NOON
+    batches: list[Batch] = []
+    oracle = Oracle(NOON, keep)
+    for _ in range(count):
+        clock = now if oracle.clock == float("-inf") else int(oracle.clock)
+        ops = [streams.op(clock, oracle) for _ in range(random.choice((0, 6, 25)))]
+        posts = []
+        for _ in range(random.choice((0, 1, 30, 60))):
+            now += random.choice((0, 0, MINUTE // 3, MINUTE))
+            posts.append(streams.post(now - random.choice((0, 0, 0, disorder)) * MINUTE * random.randrange(3)))
+        if posts and strays:
+            posts.append({**posts[0], "id": 10**9 + len(batches), "ts": now + 86_400_000_001})
+        batches.append(Batch(ops, posts, arrival=now) if strays else Batch(ops, posts))
+        oracle.batch(batches[-1])
+    return batches, oracle
 
 
 def shuffled(posts: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:

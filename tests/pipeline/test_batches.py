@@ -10,31 +10,13 @@ import pytest
 
 from nearcast.pipeline.settings import Settings
 from nearcast.state.results import MATCH
-from tests.pipeline.harness import MINUTE, Streams, check, outbox, run, shuffled
+from tests.pipeline import harness
+from tests.pipeline.harness import MINUTE, NOON, Streams, check, outbox, run, shuffled
 from tests.pipeline.oracle import Batch, Oracle
-
-NOON = 1_700_000_000_000_000 // MINUTE * MINUTE
 
 
 def random_batches(seed: int, count: int, keep: str = "posts", disorder: int = 5) -> tuple[list[Batch], Oracle]:
-    """Batches of ops and posts, and the oracle that has followed them."""
-    streams = Streams(seed)
-    random = streams.random
-    now = NOON
-    batches: list[Batch] = []
-    oracle = Oracle(NOON, keep)
-    for _ in range(count):
-        clock = now if oracle.clock == float("-inf") else int(oracle.clock)
-        ops = [streams.op(clock, oracle) for _ in range(random.choice((0, 6, 25)))]
-        posts = []
-        for _ in range(random.choice((0, 1, 30, 60))):
-            now += random.choice((0, 0, MINUTE // 3, MINUTE))
-            posts.append(streams.post(now - random.choice((0, 0, 0, disorder)) * MINUTE * random.randrange(3)))
-        if posts:
-            posts.append({**posts[0], "id": 10**9 + len(batches), "ts": now + 86_400_000_001})  # too far in the future
-        batches.append(Batch(ops, posts, arrival=now))
-        oracle.batch(batches[-1])
-    return batches, oracle
+    return harness.random_batches(Streams(seed), count, keep, disorder, strays=True)
 
 
 FIRST = [{"id": 1, "ts": NOON, "lon": 0.0, "lat": 0.0, "text": "the first post"}]

@@ -19,30 +19,16 @@ from nearcast.sources.op_records import normalise_ops
 from nearcast.sources.raw import Raw, reject_table
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import ARCHIVE, NEAREST, SUBSCRIPTIONS
-from tests.pipeline.harness import MINUTE, Streams, check, check_nearest, run, shuffled, start, step
+from tests.pipeline import harness
+from tests.pipeline.harness import MINUTE, NOON, Streams, check, check_nearest, run, shuffled, start, step
 from tests.pipeline.oracle import Batch, Oracle
 
-NOON = 1_700_000_000_000_000 // MINUTE * MINUTE
 FIRST = [{"id": 1, "ts": NOON, "lon": 0.0, "lat": 0.0, "text": "the first post"}]
 
 
 def random_batches(seed: int, count: int, keep: str = "posts") -> tuple[list[Batch], Oracle]:
     """Subscriptions of both kinds, replacing each other, deletions, late posts, duplicates."""
-    streams = Streams(seed, nearest=0.6)
-    random = streams.random
-    now = NOON
-    batches: list[Batch] = []
-    oracle = Oracle(NOON, keep)
-    for _ in range(count):
-        clock = now if oracle.clock == float("-inf") else int(oracle.clock)
-        ops = [streams.op(clock, oracle) for _ in range(random.choice((0, 6, 25)))]
-        posts = []
-        for _ in range(random.choice((0, 1, 30, 60))):
-            now += random.choice((0, 0, MINUTE // 3, MINUTE))
-            posts.append(streams.post(now - random.choice((0, 0, 0, 5)) * MINUTE * random.randrange(3)))
-        batches.append(Batch(ops, posts))
-        oracle.batch(batches[-1])
-    return batches, oracle
+    return harness.random_batches(Streams(seed, nearest=0.6), count, keep)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
