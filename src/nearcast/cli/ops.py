@@ -25,7 +25,7 @@ def subscribe(
     [dim]nearcast subscribe --state state --id floods
     "SELECT * FROM stream WHERE loc INSIDE RECT(-74.3, 40.5, -73.7, 40.9) AND text CONTAINS 'flood AND NOT drill'"[/dim]
     """
-    from nearcast.language import check_can_stand, check_subscription, parse
+    from nearcast.language import check_subscription, parse
     from nearcast.text.tokenizer import Tokenizer
 
     directory = existing(state)
@@ -34,7 +34,6 @@ def subscribe(
     if statement.explain:
         raise BadInput("EXPLAIN is for searches: nearcast search shows the plan")
     check_subscription(statement)
-    check_can_stand(statement)
     id_ = _given(name) if name is not None else _made_up(sql)
     directory.add_to_inbox({"op": "subscribe", "id": id_, "sql": sql, **_timed(ts)})
     print(id_)

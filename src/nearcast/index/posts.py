@@ -160,7 +160,7 @@ class PostSegment:
 
     @cached_property
     def _forward(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._codes(self._all)
+        return self.posts_codes(self._all)
 
     @property
     def codes(self) -> np.ndarray:
@@ -229,10 +229,11 @@ class PostSegment:
 
     def columns(self, rows: np.ndarray) -> PostColumns:
         """What matching needs of some posts."""
-        codes, offsets = self._codes(rows)
+        codes, offsets = self.posts_codes(rows)
         return PostColumns(*self.places(rows), self.ts_of(rows), self.terms[codes], offsets)
 
-    def _codes(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def posts_codes(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The words of some posts as the segment numbers them, and where those of each begin."""
         return forward_codes(self.arrays["forward"], self.arrays["forward_starts"], rows)
 
     def take(self, rows: np.ndarray) -> pa.Table:
@@ -249,7 +250,7 @@ class PostSegment:
     def all(self) -> pa.Table:
         """All posts with their leaves and terms, as `write_posts` takes them."""
         table = self.take(self._all) if self._blocks is None else self._whole()
-        codes, offsets = self._codes(self._all)
+        codes, offsets = self.posts_codes(self._all)
         lists = pa.ListArray.from_arrays(arrow(offsets.astype(np.int32)), arrow(self.terms[codes]))
         return table.append_column("leaf", arrow(self.leaf)).append_column("terms", lists)
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from nearcast.kernels.mix import id_keys
 
+SPECIAL = {"points": 3, "beats": 3}  # columns, and their width, that are empty where no row needs them
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -18,7 +20,8 @@ class Rows:
     `start` and `end` bound the times of the posts it wants; `life` is NEVER unless FOR still waits for the first post.
     `digest` is a hash of the query's meaning, by which a repeated subscription is recognised. `home` marks the one
     copy that counts where a subscription is kept by several workers. `points` has lon, lat and k of those that ask for
-    the nearest (k is 0 for others), and is empty where none does.
+    the nearest (k is 0 for others), and is empty where none does. `beats` has window, beat and k of those that report
+    frequent terms, alike.
     """
 
     seq: np.ndarray
@@ -39,6 +42,7 @@ class Rows:
     columns: pa.StringArray
     sql: pa.StringArray
     points: np.ndarray = field(default_factory=lambda: np.empty((0, 3)))
+    beats: np.ndarray = field(default_factory=lambda: np.empty((0, 3), np.int64))
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -55,18 +59,24 @@ class Rows:
         """Which of them ask for the nearest."""
         return self.points[:, 2] > 0 if len(self.points) else np.zeros(len(self), np.bool_)
 
+    @property
+    def reporting(self) -> np.ndarray:
+        """Which of them report frequent terms."""
+        return self.beats[:, 2] > 0 if len(self.beats) else np.zeros(len(self), np.bool_)
+
     def take(self, rows: np.ndarray) -> "Rows":
         picked = {}
         for each in fields(self):
             column = getattr(self, each.name)
-            if each.name in ("shape", "shape_offsets", "code", "code_offsets", "points"):
+            if each.name in ("shape", "shape_offsets", "code", "code_offsets", *SPECIAL):
                 continue
             if isinstance(column, pa.Array):
                 picked[each.name] = column.take(pa.array(rows)) if len(column) else column
             else:
                 picked[each.name] = column[rows]
-        if self.nearest[rows].any():
-            picked["points"] = self.points[rows]
+        for name, asked in (("points", self.nearest), ("beats", self.reporting)):
+            if asked[rows].any():
+                picked[name] = getattr(self, name)[rows]
         for name in ("shape", "code"):
             picked[name], picked[f"{name}_offsets"] = take_lists(
                 getattr(self, name), getattr(self, f"{name}_offsets"), rows
@@ -79,7 +89,7 @@ class Rows:
     @classmethod
     def from_arrays(cls, arrays: dict[str, "np.ndarray | pa.StringArray"]) -> "Rows":
         columns = {each.name: arrays[f"row_{each.name}"] for each in fields(cls) if f"row_{each.name}" in arrays}
-        for name, width in (("boxes", 4), ("points", 3)):
+        for name, width in (("boxes", 4), *SPECIAL.items()):
             if name in columns:
                 columns[name] = np.asarray(columns[name]).reshape(-1, width)
         return cls(**columns)
@@ -95,8 +105,8 @@ class Rows:
                 joined[each.name] = join_offsets(columns)
             elif isinstance(columns[0], pa.Array):
                 joined[each.name] = join_strings(columns, lengths)
-            elif each.name == "points" and any(len(column) for column in columns):
-                filled = [c if len(c) else np.zeros((n, 3)) for c, n in zip(columns, lengths, strict=True)]
+            elif each.name in SPECIAL and any(len(column) for column in columns):
+                filled = [c if len(c) else np.zeros((n, 3), c.dtype) for c, n in zip(columns, lengths, strict=True)]
                 joined[each.name] = np.concatenate(filled)
             else:
                 joined[each.name] = np.concatenate(columns)

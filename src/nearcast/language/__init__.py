@@ -6,7 +6,7 @@ its parts; `checks` tells searches from subscriptions; `dnf` and `encode` make o
 to the workers. `messages` is how every one of them complains.
 """
 
-from nearcast.language.checks import check_can_stand, check_search, check_subscription
+from nearcast.language.checks import check_search, check_subscription
 from nearcast.language.dnf import to_dnf
 from nearcast.language.encode import decode_code, encode_query
 from nearcast.language.keywords import parse_contains
@@ -14,7 +14,6 @@ from nearcast.language.parser import parse
 from nearcast.language.places import parse_region
 
 __all__ = [
-    "check_can_stand",
     "check_search",
     "check_subscription",
     "decode_code",

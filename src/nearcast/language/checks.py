@@ -28,14 +28,6 @@ def check_subscription(statement: Statement) -> None:
         raise _at(statement, _clause(statement.sql, "LIMIT"), message, "FOR 72 HOURS to end it, or nothing")
 
 
-def check_can_stand(statement: Statement) -> None:
-    """Raises QueryError for the kinds of question that can be asked, but cannot stand in this version."""
-    if isinstance(statement.query, TermsQuery):
-        message = "as a subscription this kind of question is not in this version yet; a search answers it"
-        span = _function(statement.sql) or _clause(statement.sql, "ORDER")
-        raise _at(statement, span, message, "the same text in a search")
-
-
 def check_search(statement: Statement) -> None:
     """Raises QueryError where `statement` makes no sense as a search, which looks back.
 
@@ -60,6 +52,8 @@ def _check_reports(statement: Statement, query: TermsQuery) -> None:
         raise _at(statement, _during(sql, 1), message, "a length of time such as '1 hour ago'")
     if query.after.ago <= 0:
         raise _at(statement, _first_ago(sql), "this window has no length", "a length of time such as '1 hour ago'")
+    if query.k < 1:
+        raise _at(statement, _function(sql), "a report has at least one term", "TopK(text, 10)")
     if query.beat is None:
         message = "a subscription to frequent terms reports on a beat, and this one has none"
         raise _at(statement, _function(sql), message, "SYNC 1 minute at the end")

@@ -8,7 +8,7 @@ from nearcast.geo import regions
 from nearcast.language.dnf import to_dnf
 from nearcast.model.errors import QueryError
 from nearcast.model.expressions import Conjunction, Expression, Literal
-from nearcast.model.ops import BEGINNING, CODE_LAST, CODE_LENGTH_MASK, CODE_NEGATIVE, NEAREST, NEVER, RANGE
+from nearcast.model.ops import BEGINNING, CODE_LAST, CODE_LENGTH_MASK, CODE_NEGATIVE, NEAREST, NEVER, RANGE, TERMS
 from nearcast.model.queries import Conditions, NearestQuery, TermsQuery, TimeBound
 
 
@@ -46,9 +46,12 @@ def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:
 
 def _asked(query: Conditions) -> dict[str, Any]:
     """What is asked of the posts that meet the conditions."""
+    asked = {"asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0, "window": 0, "beat": 0}
     if isinstance(query, NearestQuery):
-        return {"asks": NEAREST, "k": query.k, "at_lon": float(query.lon), "at_lat": float(query.lat)}
-    return {"asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0}
+        return asked | {"asks": NEAREST, "k": query.k, "at_lon": float(query.lon), "at_lat": float(query.lat)}
+    if isinstance(query, TermsQuery) and query.beat is not None and query.after and query.after.ago is not None:
+        return asked | {"asks": TERMS, "k": query.k, "window": query.after.ago, "beat": query.beat}
+    return asked
 
 
 def encode_expression(expression: Expression | None) -> list[int] | None:

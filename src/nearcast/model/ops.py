@@ -11,7 +11,8 @@ An encoded subscription carries everything a worker needs to match it:
   the term it is filed under, if it has a positive one. A query without words has an empty code, which is always true.
 - `predicates` and `columns` as JSON, null where the query has none.
 - `asks`: what the query asks of the posts that meet its conditions: RANGE, all of them; NEAREST, the `k` nearest to
-  the place `at_lon`, `at_lat`.
+  the place `at_lon`, `at_lat`; TERMS, the `k` most frequent terms, over a window of length `window`, at each `beat`
+  (microseconds).
 - `life` in microseconds, NEVER for a subscription without FOR. `since`/`until`: absolute bounds [since, until) on the
   time of its posts.
 """
@@ -21,7 +22,7 @@ import pyarrow as pa
 SUBSCRIBE, UNSUBSCRIBE, SEARCH, DELETE = range(4)
 OP_NAMES = {"subscribe": SUBSCRIBE, "unsubscribe": UNSUBSCRIBE, "search": SEARCH, "delete": DELETE}
 
-RANGE, NEAREST = range(2)
+RANGE, NEAREST, TERMS = range(3)
 
 BEGINNING = -(2**63)  # before every post
 NEVER = 2**63 - 1  # after every post
@@ -48,6 +49,8 @@ QUERY_FIELDS: tuple[pa.Field, ...] = (
     pa.field("k", pa.int64(), nullable=False),
     pa.field("at_lon", pa.float64(), nullable=False),
     pa.field("at_lat", pa.float64(), nullable=False),
+    pa.field("window", pa.int64(), nullable=False),
+    pa.field("beat", pa.int64(), nullable=False),
 )
 
 OPS = pa.schema(

@@ -10,7 +10,7 @@ import numpy as np
 
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Segment
-from nearcast.pipeline.closest import is_nearest
+from nearcast.model.ops import RANGE
 from nearcast.pipeline.plan import Plan, open_segments, write_segment
 from nearcast.pipeline.settings import Settings
 from nearcast.state.directory import StateDirectory
@@ -20,7 +20,7 @@ from nearcast.state.manifest import SUBSCRIPTIONS, Manifest, SegmentRef, commit
 def align(state: StateDirectory, settings: Settings) -> Manifest:
     """The manifest with every segment of subscriptions written for `settings.workers`."""
     manifest = state.newest()
-    refs = [ref for ref in manifest.of(SUBSCRIPTIONS) if not is_nearest(ref)]  # those to the nearest are for all
+    refs = [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.asks == RANGE]  # others are for all workers
     old = [ref for ref in refs if ref.facts.get("workers") != settings.workers]
     if not old:
         return manifest

@@ -6,12 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from nearcast.pipeline.answers import answer_searches
-from nearcast.pipeline.commit import commit_batch
+from nearcast.pipeline.commit import commit_batch, following
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.route import route_ops, route_posts, route_rejects
+from nearcast.pipeline.second_round import second_round
 from nearcast.pipeline.settings import Settings
-from nearcast.pipeline.settle import settle
 from nearcast.pipeline.work import work
 from nearcast.routing.uniform_grid import UniformGrid
 from nearcast.state.directory import StateDirectory
@@ -82,6 +81,9 @@ def run_batch(
         for worker, packet in packets:
             inboxes[worker].append(packet)
     reports = [work(plan, worker, packets) for worker, packets in enumerate(inboxes)]
-    after = commit_batch(plan, query_id, reports, [*settle(plan, reports), *answer_searches(plan, reports)])
+    more = second_round(
+        plan, following(plan, query_id, reports), reports, lambda done: [done(n) for n in range(settings.workers)]
+    )
+    after = commit_batch(plan, query_id, reports, more)
     empty_spool(state)
     return after

@@ -14,14 +14,18 @@ import pyarrow.parquet as pq
 
 from nearcast.index.closest import MANY, NOWHERE, Part, filed, place_order
 from nearcast.index.posts import PostSegment, are_deleted, chunk, write_posts
+from nearcast.index.pyramid import PYRAMID
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Ends, Segment
 from nearcast.index.subscriptions import read_logs, standing_ends
 from nearcast.kernels.register import file_codes
-from nearcast.model.ops import BEGINNING, NEVER
+from nearcast.model.ops import BEGINNING, NEVER, RANGE
+from nearcast.model.ops import NEAREST as NEAREST_ASKED
+from nearcast.model.ops import TERMS as TERMS_ASKED
 from nearcast.pipeline.closest import is_nearest
 from nearcast.pipeline.plan import Plan, open_frequencies, open_reach, open_segments, write_closest, write_segment
 from nearcast.pipeline.report import Report
+from nearcast.pipeline.terms import open_standing
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.deletes import deletes_for
 from nearcast.state.files import open_table, write_parquet, write_table
@@ -35,6 +39,7 @@ from nearcast.state.manifest import (
     RESULTS,
     SUBSCRIPTIONS,
     TERMS,
+    WINDOW,
     SegmentRef,
 )
 from nearcast.state.merging import run_to_merge, to_merge
@@ -61,6 +66,7 @@ class Chores:
 
     def all(self) -> None:
         self.expire_posts()
+        self.expire_windows()
         self.merge_posts()
         self.clean_archive()
         self.merge_subscriptions()
@@ -94,10 +100,23 @@ class Chores:
     # -- posts ---------------------------------------------------------------------------------------------------------
 
     def merge_posts(self) -> None:
-        old = to_merge(self.mine(POSTS))
-        if old:
-            table = pa.concat_tables([self.read_posts(ref) for ref in old], promote_options="default")
-            self.replace(old, self.write_posts(table.combine_chunks(), old))
+        for kind in (POSTS, WINDOW):
+            old = to_merge(self.mine(kind))
+            if old:
+                table = pa.concat_tables([self.read_posts(ref) for ref in old], promote_options="default")
+                self.replace(old, self.write_posts(table.combine_chunks(), old))
+
+    def expire_windows(self) -> None:
+        """What is kept for windows only goes when no window reaches back to it."""
+        refs, clock = self.mine(WINDOW), self.manifest.clock
+        if not refs or clock is None:
+            return
+        standing = [part for part in open_standing(self.plan, self.manifest)]
+        oldest = [
+            int((part.following - part.window)[part.following < part.stop].min(initial=NEVER)) for part in standing
+        ]
+        old = [ref for ref in refs if ref.max_ts <= min(oldest, default=NEVER)]
+        self.report.gone += [ref.name for ref in old]
 
     def read_posts(self, ref: SegmentRef) -> pa.Table:
         """All posts of a segment but the deleted ones."""
@@ -108,10 +127,11 @@ class Chores:
     def write_posts(self, table: pa.Table, old: list[SegmentRef]) -> list[SegmentRef]:
         if not len(table):
             return []
-        name = self.name(POSTS)
+        kind = old[0].kind
+        name = self.name(kind)
         size, _ = write_posts(self.plan.state.path(name), table)
         ts = table["ts"].to_numpy()
-        ref = self.ref(POSTS, name, len(table), size, old, cleaned=self.plan.batch - 1)
+        ref = self.ref(kind, name, len(table), size, old, cleaned=self.plan.batch - 1)
         return [replace(ref, min_ts=int(ts.min()), max_ts=int(ts.max()))]
 
     def expire_posts(self) -> None:
@@ -119,7 +139,7 @@ class Chores:
         settings, clock = self.plan.settings, self.manifest.clock
         if settings.retention is None or clock is None:
             return
-        horizon = (clock - settings.retention) // settings.slot * settings.slot
+        horizon = (clock - settings.retention - settings.lateness) // settings.slot * settings.slot
         for ref in self.mine(POSTS):
             if ref.min_ts // settings.slot * settings.slot >= horizon:
                 continue
@@ -168,12 +188,12 @@ class Chores:
     # -- subscriptions -------------------------------------------------------------------------------------------------
 
     def merge_subscriptions(self) -> None:
-        """At most one rewriting of those to ranges; and one of those to the nearest, which are worker 0's."""
+        """At most one rewriting of those to ranges; and of the others, which are worker 0's."""
         refs = self.mine(SUBSCRIPTIONS)
-        self.merge_some([ref for ref in refs if not is_nearest(ref)])
-        nearest = [ref for ref in refs if is_nearest(ref)]
-        if nearest:
-            self.merge_some(nearest)
+        for asks in (RANGE, NEAREST_ASKED, TERMS_ASKED):
+            some = [ref for ref in refs if ref.asks == asks]
+            if some:
+                self.merge_some(some)
 
     def merge_some(self, refs: list[SegmentRef]) -> None:
         for ended in (0, 1):
@@ -270,11 +290,13 @@ class Chores:
             rows = rows.take(place_order(rows))
             reach = self.answers.limits(rows.seq, NOWHERE)
             name, size = write_closest(self.plan, filed(rows, reach), reach, self.worker)
-            facts = {"ended": ended, "folded": self.plan.batch - 1, "asks": 1}
+            facts = {"ended": ended, "folded": self.plan.batch - 1, "asks": NEAREST_ASKED}
             return self.ref(SUBSCRIPTIONS, name, len(rows), size, old, **facts)
-        segment = Segment.build(Rows(**{**rows.__dict__, "code": code}), self.plan.filing)
+        reporting = old[0].asks == TERMS_ASKED
+        segment = Segment.build(Rows(**{**rows.__dict__, "code": code}), PYRAMID if reporting else self.plan.filing)
         name, size = write_segment(self.plan, segment, self.worker)
-        return self.ref(SUBSCRIPTIONS, name, len(rows), size, old, ended=ended, folded=self.plan.batch - 1)
+        facts = {"ended": ended, "folded": self.plan.batch - 1} | ({"asks": TERMS_ASKED} if reporting else {})
+        return self.ref(SUBSCRIPTIONS, name, len(rows), size, old, **facts)
 
     # -- the rest, by worker 0 -----------------------------------------------------------------------------------------
 

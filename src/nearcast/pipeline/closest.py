@@ -17,6 +17,7 @@ from nearcast.index.posts import PostSegment
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Line, Matches, PostColumns
 from nearcast.index.subscriptions import ids_of, read_logs, standing_ends
+from nearcast.model.ops import NEAREST
 from nearcast.pipeline.plan import Plan, open_reach, open_segments, write_closest
 from nearcast.pipeline.predicates import predicates_hold
 from nearcast.pipeline.report import Report
@@ -30,7 +31,7 @@ A_SEARCH = 1000  # posts may be matched in the time that one search takes
 
 
 def is_nearest(ref: SegmentRef) -> bool:
-    return bool(ref.facts.get("asks"))
+    return ref.asks == NEAREST
 
 
 def nearest_refs(manifest: Manifest) -> list[SegmentRef]:
@@ -114,7 +115,7 @@ class Closest:
         self.fresh = Part(segment, self.resolved.ends.of(segment), limits, limits.copy())
         if self.worker == 0:
             name, size = write_closest(self.plan, segment, limits, self.worker)
-            facts = {"asks": 1}
+            facts = {"asks": NEAREST}
             self.report.segments.append(
                 SegmentRef(SUBSCRIPTIONS, name, len(segment), size, self.plan.batch, facts=facts)
             )

@@ -10,7 +10,12 @@ from nearcast.state.manifest import RESULTS, Manifest, SegmentRef, commit
 
 
 def commit_batch(plan: Plan, query_id: str, reports: Sequence[Report], extra: Sequence[SegmentRef] = ()) -> Manifest:
-    """The manifest after the batch. `extra` are segments that the driver itself wrote (answers)."""
+    """Commit `following`."""
+    return commit(plan.state.manifests, plan.manifest, following(plan, query_id, reports, extra))
+
+
+def following(plan: Plan, query_id: str, reports: Sequence[Report], extra: Sequence[SegmentRef] = ()) -> Manifest:
+    """The manifest after the batch. `extra` are segments of the driver and of the second round."""
     before = plan.manifest
     reports = sorted(reports, key=lambda report: report.worker)
     gone = [name for report in reports for name in report.gone]
@@ -24,7 +29,7 @@ def commit_batch(plan: Plan, query_id: str, reports: Sequence[Report], extra: Se
     counts["batches"] = counts.get("batches", 0) + 1
     clocks = [report.clock for report in reports if report.clock is not None]
     clock = max([*clocks, *([] if before.clock is None else [before.clock])], default=None)
-    after = replace(
+    return replace(
         before,
         query_id=query_id,
         batch=plan.batch,
@@ -35,7 +40,6 @@ def commit_batch(plan: Plan, query_id: str, reports: Sequence[Report], extra: Se
         load=[worker_load(report) for report in reports],
         segments=tuple(still_needed(before.replacing(gone, new))),
     )
-    return commit(plan.state.manifests, before, after)
 
 
 def number_results(refs: list[SegmentRef], next_seq: int) -> tuple[list[SegmentRef], int]:

@@ -17,7 +17,7 @@ from nearcast.kernels.keywords import are_plain, plain_codes
 from nearcast.kernels.lookup import digests
 from nearcast.kernels.mix import fingerprints
 from nearcast.kernels.register import file_codes
-from nearcast.language import check_can_stand, check_search, check_subscription, encode_query, parse
+from nearcast.language import check_search, check_subscription, encode_query, parse
 from nearcast.language.encode import encode_expression
 from nearcast.language.keywords import parse_contains
 from nearcast.model.errors import BadInput
@@ -33,23 +33,30 @@ from nearcast.model.ops import (
     RANGE,
     SEARCH,
     SUBSCRIBE,
+    TERMS,
 )
 from nearcast.model.posts import REJECTS
+from nearcast.model.queries import Query, TermsQuery
 from nearcast.model.regions import EVERYWHERE, RECT, Circle, Region
+from nearcast.sources.op_records import BEAT_COLUMNS
 from nearcast.text.tokenizer import Tokenizer
 
+TOO_LONG = "its window is longer than posts are kept (--retention)"
 EXPRESSION = r'["()]|\b(?:AND|OR|NOT)\b'  # a text with any of these is more than words
 NOTHING: dict[str, Any] = {
     "region_kind": EVERYWHERE, "min_lon": -180.0, "min_lat": -90.0, "max_lon": 180.0, "max_lat": 90.0,
     "shape": [], "code": [], "since": BEGINNING, "until": NEVER, "life": NEVER, "predicates": None, "columns": None,
-    "asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0,
+    "asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0, "window": 0, "beat": 0,
 }  # fmt: skip
 
 
 def encode_ops(
-    raw: pa.Table, tokenizer: Tokenizer, regions: Mapping[str, Region] | None = None
+    raw: pa.Table, tokenizer: Tokenizer, regions: Mapping[str, Region] | None = None, longest: int | None = None
 ) -> tuple[pa.Table, pa.Table]:
-    """(ops, rejects). The order of the ops is kept; one bad query rejects itself and nothing else."""
+    """(ops, rejects). The order of the ops is kept; one bad query rejects itself and nothing else.
+
+    `longest` is the length that the window of a subscription may have at most (`--retention`).
+    """
     if not len(raw):
         return OPS.empty_table(), REJECTS.empty_table()
     codes = pc.index_in(raw["op"], pa.array(list(OP_NAMES))).cast(pa.uint8())
@@ -66,11 +73,16 @@ def encode_ops(
         rows = np.flatnonzero(by_sql)
         texts, kinds = raw["sql"].take(pa.array(rows)).to_pylist(), codes.take(pa.array(rows)).to_pylist()
         parts.append(
-            (rows, _one_by_one(rows, lambda i: _encode_sql(texts[i], kinds[i], tokenizer, regions or {}), reasons))
+            (
+                rows,
+                _one_by_one(
+                    rows, lambda i: _encode_sql(texts[i], kinds[i], tokenizer, regions or {}, longest), reasons
+                ),
+            )
         )
     if bulk.any():
         rows = np.flatnonzero(bulk)
-        parts.append((rows, encode_bulk(raw.take(pa.array(rows)), tokenizer, rows, reasons)))
+        parts.append((rows, encode_bulk(raw.take(pa.array(rows)), tokenizer, rows, reasons, longest)))
     order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
     queries = pa.concat_tables([table for _, table in parts])
     if len(parts) > 1:
@@ -101,6 +113,9 @@ def digests_of(queries: pa.Table) -> np.ndarray:
             extra += np.where(texts.is_null().to_numpy(zero_copy_only=False), np.uint64(0), hashed * np.uint64(salt))
     asks, k, lon, lat = (queries[name].to_numpy() for name in ("asks", "k", "at_lon", "at_lat"))
     if asks.any():
+        terms = asks == TERMS
+        lon = np.where(terms, queries["window"].to_numpy(), lon)
+        lat = np.where(terms, queries["beat"].to_numpy(), lat)
         about = fingerprints(*(frozen(each) for each in (k, asks != RANGE, asks.astype(np.int64), lon, lat)))
         extra += np.where(asks != RANGE, about, np.uint64(0))
     return digests(tuple(frozen(each) for each in numbers), shape, shape_offsets, code, code_offsets, extra)
@@ -150,21 +165,33 @@ def _one_by_one(rows: np.ndarray, encode: Callable[[int], dict[str, Any]], reaso
     return pa.Table.from_pylist(encoded, schema=pa.schema(QUERY_FIELDS))
 
 
-def _encode_sql(sql: str, kind: int, tokenizer: Tokenizer, regions: Mapping[str, Region]) -> dict[str, Any]:
+def _encode_sql(
+    sql: str, kind: int, tokenizer: Tokenizer, regions: Mapping[str, Region], longest: int | None
+) -> dict[str, Any]:
     statement = parse(sql, tokenizer, regions)
     if kind == SUBSCRIBE:
         check_subscription(statement)
-        check_can_stand(statement)
+        check_window(statement.query, longest)
         return encode_query(statement.query)
     check_search(statement)
     return dict(NOTHING)  # a search is planned from its text when it is answered
 
 
-def encode_bulk(table: pa.Table, tokenizer: Tokenizer, rows: np.ndarray, reasons: dict[int, str]) -> pa.Table:
+def check_window(query: Query, longest: int | None) -> None:
+    """Standing windows may not be longer than posts are kept."""
+    window = query.after.ago if isinstance(query, TermsQuery) and query.after else None
+    if longest is not None and window is not None and window > longest:
+        raise BadInput(TOO_LONG)
+
+
+def encode_bulk(
+    table: pa.Table, tokenizer: Tokenizer, rows: np.ndarray, reasons: dict[int, str], longest: int | None = None
+) -> pa.Table:
     """Subscriptions given as columns, without a Python loop where they are rectangles or circles and plain words."""
     n = len(table)
-    k, lon, lat = _bulk_points(table, rows, reasons)
-    boxes, kinds, shapes, shape_offsets = _bulk_regions(table, rows, reasons, k > 0)
+    window, beat = _bulk_beats(table, rows, reasons, longest)
+    k, lon, lat = _bulk_points(table, rows, reasons, beat > 0)
+    boxes, kinds, shapes, shape_offsets = _bulk_regions(table, rows, reasons, (k > 0) & (beat == 0))
     code, code_offsets = _bulk_codes(table, tokenizer, rows, reasons)
     life = np.full(n, NEVER, np.int64)
     if "for_seconds" in table.column_names:
@@ -179,7 +206,8 @@ def encode_bulk(table: pa.Table, tokenizer: Tokenizer, rows: np.ndarray, reasons
         pa.ListArray.from_arrays(pa.array(code_offsets), pa.array(code)),
         pa.array(np.full(n, BEGINNING)), pa.array(np.full(n, NEVER)), pa.array(life),
         pa.nulls(n, pa.string()), pa.nulls(n, pa.string()),
-        pa.array(np.where(k > 0, NEAREST, RANGE).astype(np.uint8)), pa.array(k), pa.array(lon), pa.array(lat),
+        pa.array(np.select([beat > 0, k > 0], [TERMS, NEAREST], RANGE).astype(np.uint8)), pa.array(k),
+        pa.array(lon), pa.array(lat), pa.array(window), pa.array(beat),
     ]  # fmt: skip
     return pa.table(columns, schema=pa.schema(QUERY_FIELDS))
 
@@ -190,20 +218,40 @@ def _numbers(table: pa.Table, name: str) -> np.ndarray:
     return table[name].cast(pa.float64()).to_numpy()
 
 
+def _bulk_beats(
+    table: pa.Table, rows: np.ndarray, reasons: dict[int, str], longest: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(window, beat) in microseconds: both ask for the k most frequent terms; 0 where they are not given."""
+    window, beat = (_numbers(table, name) for name in BEAT_COLUMNS)
+    given = ~(np.isnan(window) & np.isnan(beat))
+    good = (window > 0) & (window < 1e12) & (beat >= 1e-6) & (beat < 1e12)
+    window, beat = (np.where(good, each * 1e6, 0).astype(np.int64) for each in (window, beat))
+    long = good & (window > longest) if longest is not None else np.zeros(len(table), np.bool_)
+    for i in np.flatnonzero(given & ~good):
+        reasons[int(rows[i])] = "window_seconds and sync_seconds are lengths of time, and come together"
+    for i in np.flatnonzero(long):
+        reasons[int(rows[i])] = TOO_LONG
+    return window, beat
+
+
 def _bulk_points(
-    table: pa.Table, rows: np.ndarray, reasons: dict[int, str]
+    table: pa.Table, rows: np.ndarray, reasons: dict[int, str], reporting: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(k, lon, lat): `k` with `lon` and `lat` asks for the k nearest to that place; 0 where it is not given."""
+    """(k, lon, lat): `k` with `lon` and `lat` asks for the k nearest to that place, or for k terms where they are
+    reported (10 unless given); 0 where it is not given.
+    """
     k, lon, lat = (_numbers(table, name) for name in ("k", "lon", "lat"))
+    k[reporting & np.isnan(k)] = 10
     given = ~np.isnan(k)
     whole = given & (k >= 1) & (k < 2**53) & (k == np.floor(k))
-    there = (np.abs(lon) <= 180) & (np.abs(lat) <= 90)
+    there = reporting | ((np.abs(lon) <= 180) & (np.abs(lat) <= 90))
     for i in np.flatnonzero(given & ~whole):
         reasons[int(rows[i])] = "k is not a whole number of at least 1"
     for i in np.flatnonzero(whole & ~there):
         reasons[int(rows[i])] = "k asks for the nearest to a place: give lon in -180..180 and lat in -90..90"
     good = whole & there
-    return np.where(good, k, 0).astype(np.int64), np.where(good, lon, 0.0), np.where(good, lat, 0.0)
+    nearest = good & ~reporting
+    return np.where(good, k, 0).astype(np.int64), np.where(nearest, lon, 0.0), np.where(nearest, lat, 0.0)
 
 
 def _bulk_regions(

@@ -12,6 +12,7 @@ from nearcast.index.pyramid import PYRAMID
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Segment
 from nearcast.kernels.grid import SUMMARY_BITS, set_bits
+from nearcast.model.ops import RANGE
 from nearcast.pipeline.settings import Settings
 from nearcast.routing.uniform_grid import UniformGrid
 from nearcast.state.bundle import bundle_table, open_bundle
@@ -63,9 +64,11 @@ def open_router(root: str, name: str) -> UniformGrid:
 _segments: dict[str, Segment] = {}
 
 
-def open_segments(plan: Plan, names: list[str]) -> dict[str, Segment]:
-    """Segments of subscriptions by name, mapped once per process and forgotten when they leave the manifest."""
-    current = {ref.name for ref in plan.manifest.of(SUBSCRIPTIONS)}
+def open_segments(plan: Plan, names: list[str], after: Manifest | None = None) -> dict[str, Segment]:
+    """Segments of subscriptions by name, mapped once per process and forgotten when they leave the manifest (and that
+    which the batch leads to).
+    """
+    current = {ref.name for ref in (*plan.manifest.of(SUBSCRIPTIONS), *(after.of(SUBSCRIPTIONS) if after else ()))}
     for name in [name for name in _segments if name not in current]:
         del _segments[name]
     for name in names:
@@ -100,24 +103,24 @@ def open_reach(plan: Plan, name: str) -> np.ndarray:
     return np.asarray(open_bundle(plan.state.path(name))["row_reach"])
 
 
-_summaries: dict[bool, tuple[str, frozenset[str], np.ndarray]] = {}
+_summaries: dict[int, tuple[str, frozenset[str], np.ndarray]] = {}
 
 
-def open_summary(plan: Plan, nearest: bool = False) -> np.ndarray:
-    """The textual summary of all leaves: a bit for each (leaf, term) that a subscription is filed under; of those to
-    ranges, or of those to the nearest.
+def open_summary(plan: Plan, asks: int = RANGE) -> np.ndarray:
+    """The textual summary of all leaves: a bit for each (leaf, term) that a subscription is filed under; of those that
+    ask for one kind of answer.
 
     Kept in the process; segments that were added since are added to it, and bits of ended subscriptions stay until it
     is made anew (seed 002 §4.6 cleans lazily too).
     """
     refs = plan.manifest.of(SUBSCRIPTIONS)
-    names = frozenset(ref.name for ref in refs if bool(ref.facts.get("asks")) == nearest)
-    root, known, bits = _summaries.get(nearest, ("", frozenset(), np.empty(0, np.uint64)))
+    names = frozenset(ref.name for ref in refs if ref.asks == asks)
+    root, known, bits = _summaries.get(asks, ("", frozenset(), np.empty(0, np.uint64)))
     if root != plan.root or not known <= names:
         known, bits = frozenset(), np.zeros(1 << (SUMMARY_BITS - 6), np.uint64)
     for name in sorted(names - known):
         set_bits(bits, np.asarray(open_bundle(plan.state.path(name))["summary"]))
-    _summaries[nearest] = (plan.root, names, bits)
+    _summaries[asks] = (plan.root, names, bits)
     return bits
 
 

@@ -22,11 +22,18 @@ class Report:
     searches: list[dict[str, Any]] = field(default_factory=list)
     candidates: list[str] = field(default_factory=list)  # files in the spool: what may enter the answers of the nearest
     superseded: list[int] = field(default_factory=list)  # subscriptions to the nearest that others have taken over from
+    reports: list[str] = field(default_factory=list)  # files in the spool: reports on a beat
     forgotten: list[int] = field(default_factory=list)  # and those that were dropped long after their end
 
     def count(self, **counts: int) -> None:
         for name, value in counts.items():
             self.counts[name] = self.counts.get(name, 0) + int(value)
+
+    def add(self, more: "Report") -> None:
+        """What the same worker did in a second round."""
+        self.count(**more.counts)
+        for stage, seconds in more.seconds.items():
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

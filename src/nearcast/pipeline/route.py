@@ -8,12 +8,13 @@ import pyarrow as pa
 
 from nearcast.index.posts import chunk
 from nearcast.kernels.grid import may_match
+from nearcast.model.ops import NEAREST, RANGE, TERMS
 from nearcast.model.posts import REJECTS as REJECTED
-from nearcast.pipeline.closest import nearest_refs
 from nearcast.pipeline.encode_ops import encode_ops, file_ops
 from nearcast.pipeline.packets import OPS, POSTS, REJECTS, SEEN, by_worker, pack
 from nearcast.pipeline.plan import Plan, open_frequencies, open_summary
 from nearcast.reader.rows import json_row, post_rows
+from nearcast.state.manifest import SUBSCRIPTIONS
 
 Packets = Iterator[tuple[int, bytes]]
 FUTURE = "time lies too far in the future"
@@ -34,18 +35,25 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
     terms, offsets = plan.tokenizer.terms(posts["text"])
     lon, lat, ts = (chunk(posts[name]).to_numpy() for name in ("lon", "lat", "ts"))
     leaves = plan.router.store(lon, lat)
-    wanted = may_match(leaves, terms, offsets, open_summary(plan)) if drop else np.ones(len(posts), np.bool_)
-    near = np.ones(len(posts), np.bool_)
-    if drop:
-        some = bool(nearest_refs(plan.manifest))
-        near = may_match(leaves, terms, offsets, open_summary(plan, nearest=True)) if some else ~near
+    asked = {ref.asks for ref in plan.manifest.of(SUBSCRIPTIONS)}
+
+    def may_want(asks: int) -> np.ndarray:
+        if not drop:
+            return np.ones(len(posts), np.bool_)
+        some = asks in asked
+        return may_match(leaves, terms, offsets, open_summary(plan, asks)) if some else np.zeros(len(posts), np.bool_)
+
+    wanted, near = may_want(RANGE), may_want(NEAREST)
     posts = posts.append_column("leaf", pa.array(leaves))
     posts = posts.append_column("wanted", pa.array(wanted)).append_column("near", pa.array(near))
     posts = posts.append_column("terms", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms)))
     owners = plan.router.owners(workers)[leaves]
     seen = {"posts": len(posts), "dropped": 0, "earliest": int(ts.min()), "latest": int(ts.max())}
-    if drop and plan.settings.keep == "none":
-        posts, owners = posts.filter(pa.array(wanted | near)), owners[wanted | near]
+    if plan.settings.keep == "none":
+        counted = may_want(TERMS)
+        some = wanted | near | counted
+        posts = posts.append_column("counted", pa.array(counted)).filter(pa.array(some))
+        owners = owners[some]
         seen["dropped"] = seen["posts"] - len(posts)
     for packet in pack(SEEN, pa.table({name: [value] for name, value in seen.items()}), order):
         yield order % workers, packet
@@ -68,7 +76,7 @@ def without_future(plan: Plan, posts: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 def route_ops(plan: Plan, raw: pa.Table, order: int) -> Packets:
     """Every worker gets every op: each works out alike what the ops mean, and files what concerns its leaves."""
-    ops, rejects = encode_ops(raw, plan.tokenizer)
+    ops, rejects = encode_ops(raw, plan.tokenizer, longest=plan.settings.retention)
     ops = file_ops(ops, open_frequencies(plan))
     for packet in pack(OPS, ops, order, plan.spool):
         for worker in range(plan.settings.workers):

@@ -12,13 +12,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.pipeline import packets as kinds
-from nearcast.pipeline.answers import answer_searches
 from nearcast.pipeline.arrival import logged_arrival
-from nearcast.pipeline.commit import commit_batch
+from nearcast.pipeline.commit import commit_batch, following
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
+from nearcast.pipeline.second_round import Round, second_round
 from nearcast.pipeline.settings import Inputs, Settings
-from nearcast.pipeline.settle import settle
 from nearcast.pipeline.source import NearcastSource
 from nearcast.pipeline.work import work
 from nearcast.sources.file_log import data_files
@@ -50,10 +49,13 @@ class Pipeline:
         plan = self.with_first_post(plan, packets)
         workers = self.settings.workers
         rows = packets.repartitionById(workers, "worker").mapInArrow(task(plan), "report string").collect()
-        reports = [Report.from_json(row.report) for row in rows]
+        reports = sorted((Report.from_json(row.report) for row in rows), key=lambda report: report.worker)
         if len(reports) != workers:
             raise NearcastError(f"{len(reports)} of {workers} workers reported")
-        after = commit_batch(plan, query_id, reports, [*settle(plan, reports), *answer_searches(plan, reports)])
+        more = second_round(
+            plan, following(plan, query_id, reports), reports, on_workers(packets.sparkSession, workers)
+        )
+        after = commit_batch(plan, query_id, reports, more)
         empty_spool(self.state)
         self.on_commit(after, reports)
 
@@ -92,6 +94,20 @@ def task(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordB
         packets = [value.as_buffer() for batch in batches for value in batch.column("packet")]
         report = work(plan, context.partitionId(), packets)
         yield pa.record_batch([pa.array([report.to_json()])], names=["report"])
+
+    return run
+
+
+def on_workers(spark: SparkSession, workers: int) -> Round:
+    """A further job of a batch: one task per worker."""
+
+    def run(done: Callable[[int], Report]) -> list[Report]:
+        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            numbers = [number for batch in batches for number in batch.column("id").to_pylist()]
+            yield pa.record_batch([pa.array([done(number).to_json() for number in numbers])], names=["report"])
+
+        rows = spark.range(0, workers, 1, workers).mapInArrow(task, "report string").collect()
+        return sorted((Report.from_json(row.report) for row in rows), key=lambda report: report.worker)
 
     return run
 

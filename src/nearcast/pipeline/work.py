@@ -13,25 +13,28 @@ from nearcast.index.segment import Matches, PostColumns, Segment
 from nearcast.index.subscriptions import EndLog, SubscriptionSet, ids_of, read_logs
 from nearcast.kernels.lookup import sorted_members
 from nearcast.kernels.mix import id_keys
-from nearcast.model.ops import BEGINNING, NEVER
+from nearcast.model.ops import BEGINNING, NEVER, RANGE
 from nearcast.model.posts import REJECTS
 from nearcast.pipeline import packets as kinds
 from nearcast.pipeline.chores import do_chores
-from nearcast.pipeline.closest import Closest, is_nearest
+from nearcast.pipeline.closest import Closest
 from nearcast.pipeline.dictionary import new_words
 from nearcast.pipeline.plan import Plan, open_segments, write_segment
 from nearcast.pipeline.predicates import predicates_hold
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.resolve import Resolved, resolve
+from nearcast.pipeline.terms import file_terms, late_pairs, open_standing, terms_refs
 from nearcast.state import results as outbox
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.deletes import SCHEMA as DELETED
 from nearcast.state.deletes import deletes_for
 from nearcast.state.files import write_table
-from nearcast.state.manifest import DELETES, ENDS, POSTS, RESULTS, SUBSCRIPTIONS, TERMS, SegmentRef
+from nearcast.state.manifest import DELETES, ENDS, POSTS, RESULTS, SUBSCRIPTIONS, TERMS, WINDOW, SegmentRef
 from nearcast.state.manifest import REJECTS as REJECTED
 from nearcast.state.results import LATE, MATCH, Results
 from nearcast.state.terms import TermTable
+
+ROUTED = ("wanted", "near", "counted")  # what the route says of a post, beside its leaf and terms
 
 
 def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
@@ -53,6 +56,7 @@ def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
         posts, late = task.admit(tables[kinds.POSTS])
         found += task.match(posts, late, resolved)
         found += task.match_nearest(posts, late)
+        found += task.miss_reports(posts, late)
         task.keep(posts, late)
     task.closest.write()
     task.write_results(found)
@@ -89,7 +93,7 @@ class Task:
     ) -> SubscriptionSet:
         """The subscriptions of this worker (or of all), and those that this batch adds."""
         refs = self.manifest.of(SUBSCRIPTIONS)
-        names = [ref.name for ref in refs if all_workers or (self.mine(ref) and not is_nearest(ref))]
+        names = [ref.name for ref in refs if all_workers or (self.mine(ref) and ref.asks == RANGE)]
         segments = open_segments(self.plan, names)
         logs = read_logs(self.plan.state, self.manifest)
         if own is not None:
@@ -104,9 +108,14 @@ class Task:
             everyone = self.standing(all_workers=True)
             resolved = resolve(ops, everyone, self.manifest.clock, self.manifest.next_op)
             report.ops = len(ops)
-            ranges = np.flatnonzero(~resolved.rows.nearest)
-            self.own = self._file(resolved.rows if len(ranges) == len(resolved.rows) else resolved.rows.take(ranges))
+            rows = resolved.rows
+            ranges = np.flatnonzero(~(rows.nearest | rows.reporting))
+            self.own = self._file(rows if len(ranges) == len(rows) else rows.take(ranges))
         if self.worker == 0:
+            reporting = np.flatnonzero(rows.reporting)
+            if len(reporting):
+                report.segments.append(file_terms(plan, rows.take(reporting)))
+                report.count(filed=len(reporting))
             report.count(**resolved.counts)
             report.searches = [dict(row) for row in resolved.searches.to_pylist()]
             if len(resolved.ends):
@@ -210,9 +219,9 @@ class Task:
         out = np.zeros(len(prints), np.bool_)
         if not len(prints):
             return out
-        kind = RESULTS if self.plan.settings.keep == "none" else POSTS
+        kinds_ = (RESULTS, WINDOW) if self.plan.settings.keep == "none" else (POSTS,)
         begin, end = int(ts.min()), int(ts.max())
-        for ref in self.manifest.of(kind):
+        for ref in (ref for kind in kinds_ for ref in self.manifest.of(kind)):
             if ref.rows and ref.min_ts <= end and ref.max_ts >= begin and self.mine(ref):
                 path = self.plan.state.path(ref.name, ".index.arrow")
                 if path.exists():
@@ -265,20 +274,22 @@ class Task:
         return Results(table, posts.take(pa.array(hit)))
 
     def keep(self, posts: pa.Table, late: np.ndarray) -> None:
-        """Store this worker's posts, and what their words teach."""
+        """Store this worker's posts, and what their words teach; with `--keep none` those that windows need."""
         plan, report = self.plan, self.report
-        if plan.settings.keep == "none" or not len(posts):
+        kind, order = POSTS, self.order
+        if plan.settings.keep == "none":
+            kind, order = WINDOW, order[posts["counted"].to_numpy()[order]]
+        order = order[~late[order]] if late.any() else order
+        if not len(order):
             return
         with report.timed("store"):
-            order = self.order if not late.any() else self.order[~late[self.order]]
             leaves = posts["leaf"].to_numpy()
             order = order[np.argsort(leaves[order], kind="stable")]
-            kept = posts.drop_columns(["wanted", "near"])
-            name = self.new_name(POSTS)
+            kept = posts.drop_columns([name for name in ROUTED if name in posts.column_names])
+            name = self.new_name(kind)
             size, words = write_posts(plan.state.path(name), kept, order)
             ts = posts["ts"].to_numpy()[order]
-            if len(order):
-                self.add(POSTS, name, len(order), size, min_ts=int(ts.min()), max_ts=int(ts.max()))
+            self.add(kind, name, len(order), size, min_ts=int(ts.min()), max_ts=int(ts.max()))
             report.count(stored=len(order), stored_bytes=size)
         with report.timed("words"):
             self._learn(words, posts)
@@ -317,6 +328,19 @@ class Task:
                 order = order[~late[order]]
             self.closest.offer(self.columns, order, whole)
             return found
+
+    def miss_reports(self, posts: pa.Table, late: np.ndarray) -> list[Results]:
+        """Posts that come after a report was sent that would have counted them."""
+        clock = self.manifest.clock
+        if clock is None or not terms_refs(self.manifest):
+            return []
+        with self.report.timed("reports"):
+            some = late | (self.columns.ts < clock - self.plan.settings.lateness)
+            order = self.order[some[self.order]]
+            if not len(order):
+                return []
+            pairs = late_pairs(open_standing(self.plan, self.manifest), self.columns, order, late)
+            return [self._results(pairs, whole_posts(posts), LATE)]
 
     # -- results -------------------------------------------------------------------------------------------------------
 
@@ -357,7 +381,8 @@ def columns_of(posts: pa.Table) -> PostColumns:
 
 def whole_posts(posts: pa.Table) -> pa.Table:
     """Routed posts as the model has them."""
-    return posts.drop_columns(["leaf", "wanted", "near", "terms"])
+    own = ("leaf", "terms", *ROUTED)
+    return posts.drop_columns([name for name in own if name in posts.column_names])
 
 
 def ids_as_arrays(results: pa.Table) -> tuple[np.ndarray, np.ndarray]:

@@ -3,9 +3,25 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from nearcast.index.arrow import arrow
 from nearcast.state.terms import TermTable
+
+
+def spelt_words(tables: Sequence[TermTable], terms: np.ndarray) -> pa.StringArray:
+    """As `spelt`, of many terms."""
+    words = pa.nulls(len(terms), pa.string())
+    for table in tables:
+        if not len(table.term) or not words.null_count:
+            continue
+        at = np.minimum(np.searchsorted(table.term, terms), len(table.term) - 1)
+        found = table.word.take(pa.array(at, mask=table.term[at] != terms))
+        words = pc.coalesce(words, found)
+    if words.null_count:
+        words = pc.coalesce(words, pa.array([f"word{term:016x}" for term in terms.tolist()]))
+    return words
 
 
 def spelt(tables: Sequence[TermTable], terms: np.ndarray) -> list[str]:

@@ -14,7 +14,7 @@ from nearcast.reader.reader import Reader
 from nearcast.reader.rows import post_rows
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import RESULTS, SegmentRef
-from nearcast.state.results import ENTER, KINDS, LATE, LEAVE, Results
+from nearcast.state.results import ENTER, KINDS, LATE, LEAVE, REPORT, Results
 
 CHUNK = 4096
 POLL = 0.5  # seconds between two looks at the newest manifest
@@ -29,7 +29,8 @@ def read_results(
 
     Each has `query_id`, `seq`, `batch` and `kind`, then by kind: of a `match`, `post_id`, `ts` (microseconds) and the
     columns of its SELECT (of `*` every field that the post has; its id is `post_id`); of `late`, `post_id` and `ts`;
-    of an `answer`, `rows`; of `enter` and `leave`, what a match has, `rank` (the one it has, or had) and `distance_km`.
+    of an `answer`, `rows`; of a `report`, `window_end` (microseconds), `rows`, and `skipped` where it stands for so
+    many empty ones; of `enter` and `leave`, what a match has, `rank` (the one it has, or had) and `distance_km`.
     A `query` given as text stands for the integer id too: '17' and 17.
     """
     reader = source if isinstance(source, Reader) else Reader(source)
@@ -99,6 +100,9 @@ def _rows(results: Results, ref: SegmentRef, rows: np.ndarray) -> Iterator[Resul
             row |= _about_post(posts[record["post"]], record)
         if record["rows"] is not None:
             row["rows"] = json.loads(record["rows"])
+        if record["kind"] == REPORT:
+            row |= {"window_end": record["window_end"], "rows": record["terms"]}
+            row |= {"skipped": record["skipped"]} if record["skipped"] else {}
         yield row
 
 

@@ -13,9 +13,11 @@ from nearcast.sources.formats import Split, read_raw
 from nearcast.sources.raw import Faults, Raw, reject_table
 from nearcast.sources.records import columns_by_name
 
-NUMBER_COLUMNS = ("min_lon", "min_lat", "max_lon", "max_lat", "lon", "lat", "radius_km", "for_seconds", "k")
+BEAT_COLUMNS = ("window_seconds", "sync_seconds")
+PLACE_COLUMNS = ("min_lon", "min_lat", "max_lon", "max_lat", "lon", "lat", "radius_km")
+NUMBER_COLUMNS = (*PLACE_COLUMNS, *BEAT_COLUMNS, "for_seconds", "k")
 TEXT_COLUMNS = ("text", "overlaps", "polygon")
-QUERY_COLUMNS = (*NUMBER_COLUMNS[:7], *TEXT_COLUMNS)  # a subscription without SQL sets at least one of these
+QUERY_COLUMNS = (*PLACE_COLUMNS, *BEAT_COLUMNS, *TEXT_COLUMNS)  # a subscription without SQL sets at least one of these
 OP_FIELDS = ("op", "id", "ts", "sql")
 _TEXT = frozenset(("op", "ts", "sql", *TEXT_COLUMNS))
 _NEEDS_QUERY = ("subscribe", "search")

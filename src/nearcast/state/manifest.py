@@ -16,8 +16,8 @@ from nearcast.state.files import create_exclusively
 
 FORMAT = 2
 
-POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST = (
-    "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive", "nearest",
+POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, BEATS, WINDOW = (
+    "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive", "nearest", "beats", "window",
 )  # fmt: skip
 
 
@@ -34,6 +34,11 @@ class SegmentRef:
     min_ts: int = 0
     max_ts: int = 0
     facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def asks(self) -> int:
+        """What the subscriptions of a segment ask for (`model.ops`)."""
+        return int(self.facts.get("asks", 0))
 
 
 @dataclass(frozen=True)

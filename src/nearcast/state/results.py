@@ -32,6 +32,12 @@ RESULTS = pa.schema(
 # Those of `enter` and `leave` have two columns more, which segments without any need not have.
 NEAREST_RESULTS = RESULTS.append(pa.field("rank", pa.int64())).append(pa.field("distance_km", pa.float64()))
 
+# And those of `report`: the rows as they are, and how many empty reports one stands for.
+REPORT_ROWS = pa.list_(pa.struct([("term", pa.string()), ("count", pa.int64())]))
+REPORT_RESULTS = pa.schema(
+    [*RESULTS, pa.field("window_end", pa.int64()), pa.field("skipped", pa.int64()), pa.field("terms", REPORT_ROWS)]
+)
+
 
 @dataclass(frozen=True)
 class Results:
