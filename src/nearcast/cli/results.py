@@ -88,13 +88,17 @@ def result_line(row: dict[str, Any], width: int) -> str:
     row = json_row(row)
     head = []
     for name, size in WIDTHS.items():
-        value = str(row.get(name, ""))[:19] + "Z" if name == "ts" and "ts" in row else str(row.get(name, ""))
+        value = row.get("ts", row.get("window_end", "")) if name == "ts" else row.get(name, "")
+        value = str(value)[:19] + "Z" if name == "ts" and value else str(value)
         head.append(value.rjust(size) if name == "seq" else set_cell_size(value, max(size, 0)))
     line = "  ".join(head) + "  " + _rest(row).replace("\n", " ")
     return set_cell_size(line, width).rstrip()
 
 
 def _rest(row: dict[str, Any]) -> str:
+    if row["kind"] == "report":
+        told = ", ".join(f"{each['term']} {each['count']:,}" for each in row["rows"])
+        return f"{row['skipped']:,} empty reports before are left out" if "skipped" in row else told or "nothing"
     if "rows" in row:
         return f"{len(row['rows'])} rows: {json.dumps(row['rows'], ensure_ascii=False)}"
     more = [

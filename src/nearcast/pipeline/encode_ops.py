@@ -241,7 +241,7 @@ def _bulk_points(
     reported (10 unless given); 0 where it is not given.
     """
     k, lon, lat = (_numbers(table, name) for name in ("k", "lon", "lat"))
-    k[reporting & np.isnan(k)] = 10
+    k = np.where(reporting & np.isnan(k), 10.0, k)
     given = ~np.isnan(k)
     whole = given & (k >= 1) & (k < 2**53) & (k == np.floor(k))
     there = reporting | ((np.abs(lon) <= 180) & (np.abs(lat) <= 90))

@@ -38,6 +38,7 @@ STREAMING, SEARCHING = CACHE / "warm-stream", CACHE / "warm-search"
 PLACE = "loc INSIDE RECT(-180, -90, 180, 90)"
 SUBSCRIPTION = f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'coffee'"
 NEAREST = "SELECT * FROM stream WHERE text CONTAINS 'coffee' ORDER BY DISTANCE(loc, POINT(0, 50)) LIMIT 5"
+REPORTS = f"SELECT TopK(text, 5) FROM stream WHERE {PLACE} AND time AFTER '1 second ago' SYNC 1 second"
 SEARCHES = (
     SUBSCRIPTION,
     f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'coffee OR rain AND NOT tea'",
@@ -102,6 +103,17 @@ def rest(folder: Path) -> None:
     run_batch(state, settings, posts=[posts.slice(200, 100)])
 
 
+def reports(folder: Path) -> None:
+    """Reports on a beat."""
+    posts, _ = normalise(World().posts(0, 300))
+    state, settings = StateDirectory(folder / "reports"), Settings(workers=1)
+    begin(state, settings, posts.slice(0, 100))
+    ops = {"op": ["subscribe"], "id": [1], "id_text": ["x"], "ts": pa.nulls(1, pa.int64()), "sql": [REPORTS]}
+    run_batch(state, settings, ops=pa.table(ops))
+    for part in (posts.slice(100, 200), posts.slice(0, 100)):
+        run_batch(state, settings, posts=[part])
+
+
 def searches(folder: Path) -> None:
     """Sealing and searching."""
     state, settings = StateDirectory(folder / "searched"), Settings(workers=1)
@@ -133,10 +145,11 @@ def warm_up() -> None:
 
 
 def warm_up_searches() -> None:
-    """Compile what sealing and searching need."""
+    """Compile what sealing, searching and reporting need."""
     if not SEARCHING.exists():
         with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
             searches(Path(name))
+            reports(Path(name))
         mark(SEARCHING)
 
 

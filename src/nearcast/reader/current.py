@@ -39,7 +39,7 @@ def read_current(reader: Reader, query: str | int) -> Current:
     at = _place(answers, query)
     if at is None:
         if any(str(each.id) == str(query) for each in Subscriptions(reader)):
-            raise BadInput(f"{query} has no current answer, only matches: use results without --current")
+            raise BadInput(f"{query} has no current answer, only results: leave out --current")
         raise BadInput(f"no subscription to the nearest has the id {query}")
     found = answers.answers(np.array([at])).take(np.array([0]))
     columns = found.columns[0].as_py()

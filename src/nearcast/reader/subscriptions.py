@@ -94,13 +94,17 @@ class Subscriptions:
         """A SELECT that means what the columns of a row mean."""
         code = rows.code[rows.code_offsets[row] : rows.code_offsets[row + 1]]
         conditions = [c for c in (_region(rows, row), self._words(decode_code([int(c) for c in code]))) if c]
+        what, order = "*", ""
+        if rows.reporting[row]:
+            window, beat, k = rows.beats[row].tolist()
+            what, order = f"TopK(text, {k})", f" SYNC {beat / 1e6:.15g} SECONDS"
+            conditions.append(f"time AFTER '{window / 1e6:.15g} seconds ago'")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         life = int(rows.life[row])
-        order = ""
         if rows.nearest[row]:
             lon, lat, k = rows.points[row].tolist()
             order = f" ORDER BY DISTANCE(loc, POINT({lon:.10g}, {lat:.10g})) LIMIT {int(k)}"
-        return f"SELECT * FROM stream{where}{order}" + (f" FOR {life / 1e6:g} SECONDS" if life != NEVER else "")
+        return f"SELECT {what} FROM stream{where}{order}" + (f" FOR {life / 1e6:g} SECONDS" if life != NEVER else "")
 
     def _words(self, conjunctions: Sequence[Conjunction]) -> str:
         if not any(conjunctions):
