@@ -329,4 +329,16 @@ CASES: dict[str, Case] = {
         late=[("q", 1), ("q", 2), ("q", 3)],
         retention=30,
     ),
+    #  beat 60, whose window begins at 30, waits for the clock to pass 80
+    "a post older than retention is late also for a report to come, which counts one just as old as retention": Case(
+        [
+            Batch([subscribe("q", top(30, 20, where=TOCKS), 41)], [tick(1, 61)]),
+            Batch([], [post(1, 30.5, "a"), post(2, 31, "b")]),
+            Batch([], [tick(2, 81)]),
+        ],
+        ["60 q: b 1"],
+        late=[("q", 1)],
+        lateness=20,
+        retention=30,
+    ),
 }  # fmt: skip

@@ -191,7 +191,7 @@ class ReportOracle(Oracle):
 
     def due(self, query_id: int | str, version: Reporting) -> Iterator[Report]:
         """The reports of the beats that fire now. Only those that have a post in their window are looked at."""
-        if self.clock == BEGINNING:
+        if BEGINNING in (self.clock, version.end):  # there was no post yet, or none when it ended
             return
         query, window, beat = version.terms, version.window, version.beat
         stop = int(min(self.clock - self.lateness, version.end))  # it fires what is before

@@ -6,9 +6,12 @@ from random import Random
 
 import pytest
 
+from nearcast.language import parse
+from nearcast.model.queries import TermsQuery
 from tests.oracles.report_cases import CASES, FIRST, HOUR, MINUTE, ZERO, at, post, spelt, subscribe, tick, top
 from tests.oracles.reports import SILENCE, ReportOracle
-from tests.pipeline.oracle import Batch
+from tests.oracles.searches import term_counts
+from tests.pipeline.oracle import TOKENIZER, Batch
 
 SECONDS = "SELECT TopK(text) FROM stream WHERE text CONTAINS 'word' AND time AFTER '10 seconds ago' SYNC 1 second"
 
@@ -65,6 +68,28 @@ def test_years_of_silence_take_no_time() -> None:
     oracle = ReportOracle(FIRST["ts"]).run(batches)
     assert len(oracle.reports) == 10 + SILENCE + 9 * (1 + 10 + SILENCE)  # the last post's beat is to come
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_in_order_every_beat_has_the_rows_of_a_search_of_all_posts(seed: int) -> None:
+    """No beat is left out and none is too many, found by looking at every one of them."""
+    random = Random(100 + seed)
+    posts = [post(n, random.uniform(1, 90), random.choice(("a", "b c", "", "a c d")), price=n % 3) for n in range(40)]
+    clock = max(each["ts"] for each in posts)
+    for n in range(12):
+        where = random.choice(("", "text CONTAINS 'NOT a'", "price < 2"))
+        window, beat, life = random.choice((3, 10.5, 45)), random.choice((1, 7, 20)), random.randrange(1, 100)
+        begin = random.randrange(90)
+        sql = top(window, beat, random.choice((1, 2, 9)), where, f"{life} MINUTES")
+        oracle = ReportOracle(FIRST["ts"]).run([Batch([subscribe(n, sql, begin)], posts)])
+        query = parse(sql, TOKENIZER).query
+        assert isinstance(query, TermsQuery)
+        stop = min(at(begin + life), clock)
+        beats = [moment for moment in range(at(begin), stop, MINUTE) if moment % (beat * MINUTE) == 0]
+        assert [each.window_end for each in oracle.reports] == beats
+        for each in oracle.reports:
+            rows = [(row["term"], row["count"]) for row in each.rows]
+            assert rows == term_counts(posts, query, each.window_end, TOKENIZER)
 
 
 @pytest.mark.parametrize("seed", range(5))
