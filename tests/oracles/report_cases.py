@@ -152,7 +152,7 @@ CASES: dict[str, Case] = {
                     subscribe("cheap", top(where="price < 5 AND kind IS NULL")),
                 ],
                 [
-                    post(1, 2, "a b", -180.0, price=9), post(2, 3, "b a", 179.0, price=1),
+                    post(1, 2, "a b", -180.0, price=9, kind=None), post(2, 3, "b a", 179.0, price=1),
                     post(3, 4, "c", -170.0, price=4, kind="shop"), post(4, 5, "c a", -169.9, price=None), tick(1, 11),
                 ],
             ),

@@ -57,8 +57,8 @@ class Standing:
         """What fires when the clock, less the lateness, is at `horizon`: the beats before it, from the first that has
         not been reported on.
         """
-        limit = np.minimum(self.stop, horizon)
-        count = np.maximum(0, -((self.following - limit) // self.beat))
+        limit = np.maximum(np.minimum(self.stop, horizon), self.following)
+        count = -((self.following - limit) // self.beat)
         final = self.following + count * self.beat >= self.stop
         picked = np.flatnonzero((count > 0) | (final & (self.empty > TOLD)))
         columns = (self.following, count, self.empty, final)
@@ -107,9 +107,9 @@ def late_pairs(
         ts = columns.ts[posts]
         beat = part.beat[rows]
         first = -(-np.maximum(ts, part.start[rows]) // beat) * beat  # of the beats that would count it
-        limit = np.minimum(part.stop[rows], ts + part.window[rows])
-        limit = np.where(unkept[posts], limit, np.minimum(limit, part.following[rows]))
-        late = first < limit
+        told = part.following[rows]
+        limit = np.where(unkept[posts], np.maximum(told, part.stop[rows]), told)
+        late = first < np.minimum(limit, ts + part.window[rows])
         found.append((part.segment.rows, Matches(posts[late], rows[late], matches.candidates)))
     return found
 

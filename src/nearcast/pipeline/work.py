@@ -340,7 +340,7 @@ class Task:
             if not len(order):
                 return []
             pairs = late_pairs(open_standing(self.plan, self.manifest), self.columns, order, late)
-            return [self._results(pairs, whole_posts(posts), LATE)]
+            return [once(self._results(pairs, whole_posts(posts), LATE))]
 
     # -- results -------------------------------------------------------------------------------------------------------
 
