@@ -133,6 +133,16 @@ def test_any_stream_gives_the_reports_it_means(seed: int, workers: int, lateness
     check(state, oracle)  # matches of the others, duplicates
 
 
+def test_tables_of_cells_change_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are made for many subscriptions and posts; here for any."""
+    monkeypatch.setattr("nearcast.index.term_groups.MANY_ROWS", 1)
+    monkeypatch.setattr("nearcast.index.term_groups.MANY_POSTS", 0)
+    oracle = ReportOracle(FIRST["ts"], lateness=MINUTE)
+    batches = random_batches(TermStreams(31), 12, oracle)
+    assert full(oracle) > 300
+    check_reports(run(tmp_path, Settings(workers=2, lateness=MINUTE), batches, sample=SAMPLE), oracle)
+
+
 def test_the_number_of_workers_may_change_between_batches(tmp_path: Path) -> None:
     oracle = ReportOracle(FIRST["ts"], lateness=2 * MINUTE)
     batches = random_batches(TermStreams(11), 14, oracle)

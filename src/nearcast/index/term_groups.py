@@ -2,6 +2,7 @@
 over the posts of a window.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -9,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.index.filing import WORLD
-from nearcast.index.question import Question
+from nearcast.index.question import NOTHING, Question
 from nearcast.index.rows import Rows, frozen
-from nearcast.index.window import Window
-from nearcast.kernels.beats import cut_groups, report_groups
+from nearcast.index.window import FREQUENT, Window
+from nearcast.kernels.beats import MOST, cut_groups, report_cells, report_groups
 from nearcast.kernels.register import z_codes
 from nearcast.language import decode_code
 from nearcast.model.regions import EVERYWHERE
 
-MOST = 16  # of a group: more share the common table, and have less in common
 SPREAD = 2.0  # times as large as its largest region may the bounding box of a group be
+MANY_ROWS, MANY_POSTS = 200, 20_000  # from which on tables of cells are made
 BY_PLACE = -1  # in place of a list of posts
 WHOLE = (-180.0, -90.0, 180.0, 90.0)
 
@@ -111,29 +112,86 @@ def _conditions(rows: Rows) -> np.ndarray:
 
 def report(due: Due, window: Window) -> Reports:
     """All reports that are due. `window` has the posts later than `due.since`."""
+    at_once = _at_once(due, window)
+    parts = [(rows, _from_cells(due.take(rows), window)) for rows in at_once]
+    rest = np.setdiff1d(np.arange(len(due)), np.concatenate([np.empty(0, np.int64), *at_once]))
+    if len(rest):
+        parts.append((rest, _sliding(due.take(rest), window)))
+    return _united(parts, len(due), window)
+
+
+Found = tuple[np.ndarray, ...]  # what the kernels give, and the empty reports in a row afterwards
+
+
+def _at_once(due: Due, window: Window) -> list[np.ndarray]:
+    """Many rows without words and attributes that report at one beat on one window: tables of cells pay for them."""
+    beats = due.rows.beats
+    plain = np.flatnonzero((_conditions(due.rows) == 0) & (due.count == 1))
+    if len(plain) < MANY_ROWS or len(window) < MANY_POSTS:
+        return []
+    kinds = np.stack([due.begin[plain], beats[plain, 0], beats[plain, 1]], axis=1)
+    _, which, counts = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
+    return [plain[which.ravel() == number] for number in np.flatnonzero(counts >= MANY_ROWS).tolist()]
+
+
+def _from_cells(due: Due, window: Window) -> Found:
+    order, firsts, _ = groups(due.rows)
+    due = due.take(order)
+    rows, now = due.rows, int(due.begin[0])
+    length, beat, _ = rows.beats[0].tolist()
+    cells = window.cells(now - length, now)
+    lexicon, empty = window.lexicon, due.empty.copy()
+    posts = (*cells.posts, *cells.tables, cells.totals, cells.numbers, FREQUENT)
+    words = (lexicon.prefixes, lexicon.starts, lexicon.data)
+    asked = (frozen(firsts), *_regions(rows), frozen(rows.beats[:, 2].copy()))
+    found = report_cells(*(*posts, *words, *asked, np.int64(now), np.int64(beat), empty, frozen(due.final)))
+    return _ordered(order, found, empty)
+
+
+def _regions(rows: Rows) -> tuple[np.ndarray, ...]:
+    """As kernels take them."""
+    offsets = frozen(rows.shape_offsets.astype(np.int64))
+    return rows.kinds, frozen(np.ascontiguousarray(rows.boxes)), rows.shape, offsets
+
+
+def _ordered(order: np.ndarray, found: Found, empty: np.ndarray) -> Found:
+    """What was found of rows in some order, by the rows."""
+    after = np.empty(len(order), np.int64)
+    after[order] = empty
+    return (order[found[0]], *found[1:], after)
+
+
+def _sliding(due: Due, window: Window) -> Found:
     order, firsts, conditions = groups(due.rows)
     due = due.take(order)
     rows = due.rows
     lists = [_listed(due, window, a, b, conditions[order[a]]) for a, b in pairwise(firsts)]
     list_starts = np.cumsum([0, *(len(each) for each in lists)])
     several = bool((due.count > 1).any()) or len(np.unique(due.begin[due.count > 0])) > 1
-    nothing = np.empty(0, np.int64)
-    empty = due.empty.copy()
-    heads = firsts[:-1]
+    nothing = frozen(np.empty(0, np.int64))
+    heads, empty = firsts[:-1], due.empty.copy()
     lexicon = window.lexicon
-    row, ends, skipped, rows_end, words, counts = report_groups(
-        window.z, window.lon, window.lat, window.ts,
-        window.by_time if several else frozen(nothing), window.rank if several else frozen(nothing),
-        window.starts, window.codes, window.parts, lexicon.prefixes, lexicon.starts, lexicon.data,
-        frozen(firsts), rows.kinds, frozen(np.ascontiguousarray(rows.boxes)), rows.shape,
-        frozen(rows.shape_offsets.astype(np.int64)),
-        frozen(rows.beats[heads, 0]), frozen(rows.beats[heads, 1]), frozen(rows.beats[:, 2].copy()),
-        frozen(due.begin), frozen(due.count), empty, frozen(due.final),
-        frozen(np.concatenate([nothing, *lists])), frozen(list_starts),
-    )  # fmt: skip
-    after = np.empty(len(order), np.int64)
-    after[order] = empty
-    return Reports(order[row], ends, skipped, rows_end, lexicon.words(words), counts, after)
+    times = (window.by_time, window.rank) if several else (nothing, nothing)
+    posts = (window.z, window.lon, window.lat, window.ts, *times, window.starts, window.codes, window.parts)
+    words = (lexicon.prefixes, lexicon.starts, lexicon.data)
+    beats = (frozen(rows.beats[heads, 0]), frozen(rows.beats[heads, 1]), frozen(rows.beats[:, 2].copy()))
+    progress = (frozen(due.begin), frozen(due.count), empty, frozen(due.final))
+    listed = (frozen(np.concatenate([nothing, *lists])), frozen(list_starts))
+    found = report_groups(*(*posts, *words, frozen(firsts), *_regions(rows), *beats, *progress, *listed))
+    return _ordered(order, found, empty)
+
+
+def _united(parts: Sequence[tuple[np.ndarray, Found]], count: int, window: Window) -> Reports:
+    empty = np.zeros(count, np.int64)
+    columns: list[list[np.ndarray]] = [[] for _ in range(6)]
+    base = 0
+    for rows, (row, ends, skipped, rows_end, words, counts, after) in parts:
+        empty[rows] = after
+        for column, values in zip(columns, (rows[row], ends, skipped, base + rows_end, words, counts), strict=True):
+            column.append(values)
+        base += len(words)
+    row, ends, skipped, rows_end, words, counts = (np.concatenate([NOTHING, *column]) for column in columns)
+    return Reports(row, ends, skipped, rows_end, window.lexicon.words(words), counts, empty)
 
 
 def _listed(due: Due, window: Window, first: int, last: int, conditions: int) -> np.ndarray:

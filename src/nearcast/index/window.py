@@ -17,9 +17,11 @@ from nearcast.index.question import Question
 from nearcast.index.rows import frozen, take_lists
 from nearcast.index.search_range import search_range
 from nearcast.kernels.beats import distinct_codes
+from nearcast.kernels.cell_tables import build_cells, sorted_codes
 from nearcast.kernels.register import z_codes
 
 STALE = 0.5  # of what was taken from a segment may be too old, before that is left out
+FREQUENT = 8_192  # words that tables of cells have
 MANY_WORDS = 4_000_000  # then a lexicon begins anew
 
 
@@ -108,6 +110,7 @@ class Window:
         bases = np.cumsum([0, *(len(part.codes) for part in parts)])
         starts = [part.starts[1:] + base for part, base in zip(parts, bases[:-1], strict=True)]
         self.starts = frozen(np.concatenate([np.zeros(1, np.int64), *starts]))
+        self._cells: tuple[tuple[int, int], Cells] | None = None
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -122,6 +125,12 @@ class Window:
         out[self.by_time] = np.arange(len(self))
         return frozen(out)
 
+    def cells(self, since: int, until: int) -> "Cells":
+        """The posts in (since, until], with term tables; the last ones asked for are kept."""
+        if self._cells is None or self._cells[0] != (since, until):
+            self._cells = (since, until), Cells.of(self, np.flatnonzero((self.ts > since) & (self.ts <= until)))
+        return self._cells[1]
+
     def search(self, question: Question) -> np.ndarray:
         """The posts that a question asks for."""
         found = [np.empty(0, np.int64)]
@@ -129,3 +138,25 @@ class Window:
             at = part.places[search_range(part.segment, question).rows]
             found.append(base + at[at >= 0])
         return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Posts along the Z-order curve with term tables (`kernels.cell_tables`): what `report_cells` takes of them."""
+
+    posts: tuple[np.ndarray, ...]
+    tables: tuple[np.ndarray, ...]
+    totals: np.ndarray  # by rank, in how many posts a word occurs
+    numbers: np.ndarray  # by rank, the word's number in the lexicon
+
+    @classmethod
+    def of(cls, window: Window, picked: np.ndarray) -> "Cells":
+        picked = frozen(picked[np.argsort(window.z[picked], kind="stable")])
+        counts = np.bincount(window.codes, minlength=len(window.lexicon))
+        numbers = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
+        ranks = np.empty(len(counts), np.int32)
+        ranks[numbers] = np.arange(len(numbers), dtype=np.int32)
+        codes, starts = sorted_codes(picked, window.starts, window.codes, frozen(ranks))
+        posts = tuple(frozen(each) for each in (window.lon[picked], window.lat[picked], starts, codes))
+        tables = tuple(frozen(each) for each in build_cells(*(*posts, min(FREQUENT, len(numbers)))))
+        return cls(posts, tables, frozen(counts[numbers]), frozen(numbers))

@@ -9,12 +9,14 @@ that are due, so that a beat costs what has changed.
 import numpy as np
 from numba import njit
 
+from nearcast.kernels.cell_tables import count_cells, count_rare
 from nearcast.kernels.match import grown
 from nearcast.kernels.regions import in_bbox, in_region
 from nearcast.kernels.register import grid_coordinate, z_code
 from nearcast.kernels.sorting import sort_in_place
 
 TOLD = 1440  # empty reports in a row are sent one by one, further ones are only counted
+MOST = 16  # members of a group: more share the common table, and have less in common
 SMALL = 32  # posts of one cell: fewer are not worth looking at by parts
 BITS = 32  # of a coordinate in a Z-order code
 ONE = np.uint64(1)
@@ -127,31 +129,41 @@ def sink(words, counts, size, prefixes, starts, data):
 
 
 @njit(cache=True, nogil=True)
-def top_words(common, own, alone, numbers, size, k, words, counts, prefixes, starts, data):
-    """How many words were put into `words` and `counts`, best first: the k greatest of common + own, if positive."""
-    n = 0
-    for i in range(size):
-        total = common[i] if alone else common[i] + own[i]
-        if total == 0 or (n == k and total < counts[0]):
-            continue
-        word = numbers[i]
-        if n < k:  # the new one goes up as long as its parent comes before it
-            at = n
-            n += 1
-            while at:
-                parent = (at - 1) >> 1
-                if not comes_first(counts[parent], words[parent], total, word, prefixes, starts, data):
-                    break
-                words[at], counts[at] = words[parent], counts[parent]
-                at = parent
-            words[at], counts[at] = word, total
-        elif comes_first(total, word, counts[0], words[0], prefixes, starts, data):
-            words[0], counts[0] = word, total
-            sink(words, counts, n, prefixes, starts, data)
+def offer(word, count, n, k, words, counts, prefixes, starts, data):
+    """How many words a heap of the k best has, after one more was offered to it."""
+    if n < k:  # the new one goes up as long as its parent comes before it
+        at = n
+        while at:
+            parent = (at - 1) >> 1
+            if not comes_first(counts[parent], words[parent], count, word, prefixes, starts, data):
+                break
+            words[at], counts[at] = words[parent], counts[parent]
+            at = parent
+        words[at], counts[at] = word, count
+        return n + 1
+    if comes_first(count, word, counts[0], words[0], prefixes, starts, data):
+        words[0], counts[0] = word, count
+        sink(words, counts, n, prefixes, starts, data)
+    return n
+
+
+@njit(cache=True, nogil=True)
+def best_first(n, words, counts, prefixes, starts, data):
+    """Put a heap in order."""
     for end in range(n - 1, 0, -1):
         words[0], words[end] = words[end], words[0]
         counts[0], counts[end] = counts[end], counts[0]
         sink(words, counts, end, prefixes, starts, data)
+
+
+@njit(cache=True, nogil=True)
+def top_words(common, own, alone, numbers, size, k, words, counts, prefixes, starts, data):
+    """How many words `words` and `counts` have, as a heap: the k greatest of common + own, if positive."""
+    n = 0
+    for i in range(size):
+        total = common[i] if alone else common[i] + own[i]
+        if total and (n < k or total >= counts[0]):
+            n = offer(numbers[i], total, n, k, words, counts, prefixes, starts, data)
     return n
 
 
@@ -290,6 +302,7 @@ def report_groups(
                         common, own[m - a] if width > 1 else common, width == 1, numbers, size, most,
                         best_words, best_counts, prefixes, word_starts, word_data,
                     )  # fmt: skip
+                    best_first(found, best_words, best_counts, prefixes, word_starts, word_data)
                 told = min((last - since) // beat + 1, max(0, TOLD - empties[m]))
                 if n + told + 2 > members.size:
                     members, ends = grown(members, 2 * (n + told + 2)), grown(ends, 2 * (n + told + 2))
@@ -372,3 +385,76 @@ def cut_groups(boxes, keys, most, spread):
             west, south, east, north, largest = w, s, e, t, area
     out[n] = keys.size
     return out[: n + 1]
+
+
+@njit(cache=True, nogil=True)
+def report_cells(
+    lon, lat, starts, codes, boxes, levels, table_starts, table_codes, table_counts, totals, numbers, frequent,
+    prefixes, word_starts, word_data, firsts, kinds, regions, shape, shape_offsets, k, now, beat, empties, final,
+):  # fmt: skip
+    """As `report_groups`, for groups that all report at one beat `now` on one window, the posts of which have tables
+    (`kernels.cell_tables`): word number i by frequency is the word `numbers[i]`, and occurs in `totals[i]` posts.
+    """
+    rows = kinds.size
+    members, ends = np.empty(3 * rows, np.int32), np.empty(3 * rows, np.int64)
+    skips, row_ends = np.empty(3 * rows, np.int64), np.empty(3 * rows, np.int64)
+    out_words, out_counts = np.empty(16 * rows, np.int64), np.empty(16 * rows, np.int64)
+    n = used = np.int64(0)
+    vocabulary = totals.size
+    frequent = min(frequent, vocabulary)
+    uncounted = totals[frequent] if frequent < vocabulary else np.int64(0)
+    common, own = np.zeros(frequent, np.int32), np.zeros((MOST, frequent), np.int32)
+    rare, touched = np.zeros(vocabulary - frequent, np.int32), np.empty(vocabulary - frequent, np.int32)
+    best_words, best_counts = np.empty(64, np.int64), np.empty(64, np.int64)
+    for group in range(firsts.size - 1):
+        a, b = firsts[group], firsts[group + 1]
+        common[:] = 0
+        own[: b - a] = 0
+        count_cells(
+            lon, lat, starts, codes, boxes, levels, table_starts, table_codes, table_counts,
+            kinds, regions, shape, shape_offsets, a, b, frequent, common, own,
+        )  # fmt: skip
+        for m in range(a, b):
+            most = min(k[m], vocabulary)
+            if most > best_words.size:
+                best_words, best_counts = np.empty(2 * most, np.int64), np.empty(2 * most, np.int64)
+            found = top_words(
+                common, own[m - a], b - a == 1, numbers, frequent, most,
+                best_words, best_counts, prefixes, word_starts, word_data,
+            )  # fmt: skip
+            if uncounted and (found < most or best_counts[0] <= uncounted):
+                some = count_rare(
+                    lon, lat, starts, codes, boxes, levels, kinds, regions, shape, shape_offsets, m, frequent,
+                    rare, touched,
+                )  # fmt: skip
+                for i in range(some):
+                    code = touched[i]
+                    if found < most or rare[code] >= best_counts[0]:
+                        found = offer(
+                            numbers[frequent + code], rare[code], found, most, best_words, best_counts,
+                            prefixes, word_starts, word_data,
+                        )  # fmt: skip
+                    rare[code] = 0
+            best_first(found, best_words, best_counts, prefixes, word_starts, word_data)
+            if not found:
+                if empties[m] < TOLD:
+                    members[n], ends[n], skips[n], row_ends[n] = m, now, 0, used
+                    n += 1
+                empties[m] += 1
+            else:
+                if empties[m] > TOLD:
+                    members[n], ends[n], skips[n], row_ends[n] = m, now - beat, empties[m] - TOLD, used
+                    n += 1
+                empties[m] = 0
+                if used + found > out_words.size:
+                    out_words, out_counts = grown(out_words, 2 * (used + found)), grown(out_counts, 2 * (used + found))
+                for i in range(found):
+                    out_words[used], out_counts[used] = best_words[i], best_counts[i]
+                    used += 1
+                members[n], ends[n], skips[n], row_ends[n] = m, now, 0, used
+                n += 1
+            if final[m] and empties[m] > TOLD:
+                members[n], ends[n], skips[n], row_ends[n] = m, now, empties[m] - TOLD, used
+                n += 1
+                empties[m] = 0
+    return members[:n], ends[:n], skips[:n], row_ends[:n], out_words[:used], out_counts[:used]
