@@ -345,7 +345,7 @@ def test_bulk_columns_ask_for_the_nearest(tmp_path: Path) -> None:
     assert [row["post_id"] for row in read_results(state, 5)] == [8]
     texts = [each.sql for each in Subscriptions(reader)]
     assert texts[0] == "SELECT * FROM stream WHERE text CONTAINS 'word' ORDER BY DISTANCE(loc, POINT(0, 1)) LIMIT 2"
-    with pytest.raises(BadInput, match="only matches"):
+    with pytest.raises(BadInput, match="only results"):
         read_current(reader, 5)
     with pytest.raises(BadInput, match="no subscription"):
         read_current(reader, "x")

@@ -2,7 +2,7 @@
 
 Such a subscription concerns all workers (seed 000 §4.2), so its segment is one for all of them. Each worker offers it
 the posts of its own leaves, pruned by the last committed radius, and leaves at most k candidates a source of posts for
-the driver (`pipeline.settle`), which knows all of them.
+the second round (`pipeline.settle`), which knows all of them.
 """
 
 import uuid

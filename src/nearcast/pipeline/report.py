@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -50,3 +50,6 @@ class Report:
         data = json.loads(text)
         data["segments"] = [SegmentRef(**segment) for segment in data["segments"]]
         return cls(**data)
+
+
+Round = Callable[[Callable[[int], Report]], list[Report]]  # a function of the worker, done by all of them

@@ -6,7 +6,7 @@ in order, and keeps how far each subscription has come.
 """
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from nearcast.index.term_groups import Due, report
 from nearcast.index.window import Window, Windows
 from nearcast.model.posts import BASE_FIELDS
 from nearcast.pipeline.plan import Plan
-from nearcast.pipeline.report import Report
+from nearcast.pipeline.report import Report, Round
 from nearcast.pipeline.terms import due_reports, open_standing, terms_refs
 from nearcast.reader.dictionary import spelt_words
 from nearcast.reader.segments import OpenFiles
@@ -33,8 +33,6 @@ SPOOLED = pa.schema(
         ("skipped", pa.int64()), ("terms", REPORT_ROWS),
     ]
 )  # fmt: skip
-
-Round = Callable[[Callable[[int], Report]], list[Report]]  # a function of the worker, done by all of them
 
 
 def horizon_of(plan: Plan, manifest: Manifest) -> int:

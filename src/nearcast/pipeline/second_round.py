@@ -4,18 +4,16 @@ from collections.abc import Sequence
 
 from nearcast.pipeline.answers import answer_searches
 from nearcast.pipeline.plan import Plan
-from nearcast.pipeline.report import Report
-from nearcast.pipeline.reports import Round, report_terms
+from nearcast.pipeline.report import Report, Round
+from nearcast.pipeline.reports import report_terms
 from nearcast.pipeline.settle import settle
 from nearcast.state.manifest import Manifest, SegmentRef
-
-__all__ = ["Round", "second_round"]
 
 
 def second_round(plan: Plan, after: Manifest, reports: Sequence[Report], all_workers: Round) -> list[SegmentRef]:
     """The nearest, the reports on a beat, and the searches of the stream; `after` is what the first round leads to."""
     return [
-        *settle(plan, reports),
+        *settle(plan, reports, all_workers),
         *report_terms(plan, after, reports, all_workers),
         *answer_searches(plan, reports),
     ]

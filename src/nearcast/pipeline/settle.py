@@ -1,11 +1,12 @@
 """Merge of the nearest: what the workers found and the answers that stood become the answers that stand.
 
-Between work and commit, on the driver. An answer is the k best by (distance, id) of what it was and of the candidates;
-the net change of the batch goes to the outbox as `leave` and `enter`. The answers that changed are written whole, as
-state of their own. An answer that lost a post to a deletion is worked out anew by a search over the kept posts.
+Between work and commit, each worker settling its share of the answers. An answer is the k best by (distance, id) of
+what it was and of the candidates; the net change of the batch goes to the outbox as `leave` and `enter`. The answers
+that changed are written whole, as state of their own. An answer that lost a post to a deletion is worked out anew by a
+search over the kept posts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +23,7 @@ from nearcast.language import decode_code
 from nearcast.model.ops import NEVER
 from nearcast.pipeline.closest import answers_of, is_nearest, is_searched, nearest_refs
 from nearcast.pipeline.plan import Plan, open_segments
-from nearcast.pipeline.report import Report
+from nearcast.pipeline.report import Report, Round
 from nearcast.reader.reader import Reader
 from nearcast.state import deletes as deleting
 from nearcast.state.bundle import bundle_table
@@ -31,30 +32,65 @@ from nearcast.state.manifest import DELETES, ENDS, NEAREST, RESULTS, SUBSCRIPTIO
 from nearcast.state.results import ENTER, LEAVE, NEAREST_RESULTS, Results
 from nearcast.state.standing import NO_POSTS, Answers, AnswerSet, take_posts
 
-DRIVER = 998  # in the names of its files
 
-
-def settle(plan: Plan, reports: Sequence[Report]) -> list[SegmentRef]:
+def settle(plan: Plan, reports: Sequence[Report], all_workers: Round) -> list[SegmentRef]:
     """The segments of changed answers and of their `leave` and `enter`; nothing where nothing changed."""
-    candidates = [Answers.open(plan.spool / name) for report in reports for name in report.candidates]
-    superseded = np.array([seq for report in reports for seq in report.superseded], np.int64)
-    forgotten = np.array([seq for report in reports for seq in report.forgotten], np.int64)
-    if not candidates and not plan.manifest.of(NEAREST):
+    work = Settle(
+        plan,
+        [name for report in reports for name in report.candidates],
+        [seq for report in reports for seq in report.superseded],
+        [seq for report in reports for seq in report.forgotten],
+        [ref for report in reports for ref in report.segments if ref.kind in (DELETES, ENDS, SUBSCRIPTIONS)],
+    )
+    if not work.anything():
         return []
-    before = AnswerSet.open(plan.state, plan.manifest)
-    deletes = fresh_deletes(plan, reports)
-    reopened = before.holding(deletes["id"].to_numpy()) if len(deletes) else np.empty(0, np.int64)
-    if not (candidates or len(superseded) or len(forgotten) or len(reopened)):
-        return []
-    reopened = np.setdiff1d(reopened, superseded)
-    new = Answers.concat([*candidates, *searched(plan, reports, reopened)])
-    touched = np.unique(np.concatenate([new.seq, superseded, reopened]))
-    at = before.places(touched)
-    change = Change.of(before.answers(at[at >= 0]), new, superseded, deletes)
-    return [
-        *write_answers(plan, change, np.concatenate([superseded, forgotten])),
-        *write_results(plan, change, reports),
-    ]
+    settled = all_workers(work)
+    for before, more in zip(reports, settled, strict=True):
+        before.add(more)
+    return [ref for report in settled for ref in report.segments]
+
+
+@dataclass(frozen=True)
+class Settle:
+    """The second round of one worker, as a function of its number: it settles every so many-th answer."""
+
+    plan: Plan
+    candidates: list[str]
+    superseded: list[int]
+    forgotten: list[int]
+    fresh: list[SegmentRef]
+
+    def anything(self) -> bool:
+        """Whether some answer may change."""
+        if not self.candidates and not self.plan.manifest.of(NEAREST):
+            return False
+        return (
+            bool(self.candidates or self.superseded or self.forgotten) or len(fresh_deletes(self.plan, self.fresh)) > 0
+        )
+
+    def __call__(self, worker: int) -> Report:
+        plan, workers = self.plan, self.plan.settings.workers
+
+        def mine(seqs: np.ndarray) -> np.ndarray:
+            return np.flatnonzero(seqs % workers == worker)
+
+        done = Report(worker)
+        with done.timed("settle"):
+            superseded, forgotten = (np.array(seqs, np.int64) for seqs in (self.superseded, self.forgotten))
+            superseded, forgotten = superseded[mine(superseded)], forgotten[mine(forgotten)]
+            found = [Answers.open(plan.spool / name) for name in self.candidates]
+            candidates = [each.pick(mine(each.seq)) for each in found]
+            before = AnswerSet.open(plan.state, plan.manifest)
+            deletes = fresh_deletes(plan, self.fresh)
+            reopened = before.holding(deletes["id"].to_numpy()) if len(deletes) else np.empty(0, np.int64)
+            reopened = np.setdiff1d(reopened[mine(reopened)], superseded)
+            new = Answers.concat([*candidates, *searched(plan, self.fresh, reopened, mine)])
+            touched = np.unique(np.concatenate([new.seq, superseded, reopened]))
+            at = before.places(touched)
+            change = Change.of(before.answers(at[at >= 0]), new, superseded, deletes)
+            done.segments += write_answers(plan, change, np.concatenate([superseded, forgotten]), worker)
+            done.segments += write_results(plan, change, done)
+        return done
 
 
 @dataclass(frozen=True)
@@ -117,7 +153,7 @@ def best_first(owner: np.ndarray, km: np.ndarray, post: np.ndarray, posts: pa.Ta
     return order[~same]
 
 
-def write_answers(plan: Plan, change: Change, gone: np.ndarray) -> list[SegmentRef]:
+def write_answers(plan: Plan, change: Change, gone: np.ndarray, worker: int) -> list[SegmentRef]:
     """The answers that changed, whole; `gone` are those that are no more."""
     changed = change.fresh.copy()
     changed[change.owner[change.kept[change.entered]]] = True
@@ -135,7 +171,7 @@ def write_answers(plan: Plan, change: Change, gone: np.ndarray) -> list[SegmentR
         answers = Answers.concat([answers, no_more(np.unique(gone), plan.batch)])
     if not len(answers):
         return []
-    name = plan.state.new_name(NEAREST, plan.batch, DRIVER)
+    name = plan.state.new_name(NEAREST, plan.batch, worker)
     size = answers.write(plan.state.path(name))
     return [SegmentRef(NEAREST, name, len(answers) + len(answers.km), size, plan.batch)]
 
@@ -150,7 +186,7 @@ def no_more(seqs: np.ndarray, batch: int) -> Answers:
     )  # fmt: skip
 
 
-def write_results(plan: Plan, change: Change, reports: Sequence[Report]) -> list[SegmentRef]:
+def write_results(plan: Plan, change: Change, done: Report) -> list[SegmentRef]:
     """By subscription first what left, then what entered, nearest first; each with its post."""
     entered = change.kept[change.entered]
     members = np.concatenate([change.left, entered])
@@ -172,34 +208,35 @@ def write_results(plan: Plan, change: Change, reports: Sequence[Report]) -> list
         schema=NEAREST_RESULTS,
     )  # fmt: skip
     results = Results(table, take_posts(change.posts, hit))
-    name = plan.state.new_name(RESULTS, plan.batch, DRIVER)
+    name = plan.state.new_name(RESULTS, plan.batch, done.worker)
     path = plan.state.path(name)
     size = results.write(path)
     if plan.settings.keep == "none":
         prints = {"fingerprints": np.sort(post_fingerprints(results.posts))}
         size += write_table(path.with_suffix(".index.arrow"), bundle_table(prints))
     ts = chunk(results.posts["ts"]).to_numpy()
-    reports[0].count(results=n, entered=len(entered), left=len(change.left))
+    done.count(results=n, entered=len(entered), left=len(change.left))
     return [SegmentRef(RESULTS, name, n, size, plan.batch, min_ts=int(ts.min()), max_ts=int(ts.max()))]
 
 
 # -- searches ----------------------------------------------------------------------------------------------------------
 
 
-def fresh_deletes(plan: Plan, reports: Sequence[Report]) -> pa.Table:
+def fresh_deletes(plan: Plan, fresh: Sequence[SegmentRef]) -> pa.Table:
     """The deletions of this batch."""
-    refs = [ref for report in reports for ref in report.segments if ref.kind == DELETES]
-    table = pa.concat_tables([deleting.SCHEMA.empty_table(), *(open_table(plan.state.path(ref.name)) for ref in refs)])
+    tables = [open_table(plan.state.path(ref.name)) for ref in fresh if ref.kind == DELETES]
+    table = pa.concat_tables([deleting.SCHEMA.empty_table(), *tables])
     return table.filter(pc.equal(table["batch"], plan.batch)).select(["id", "id_text"])
 
 
-def searched(plan: Plan, reports: Sequence[Report], reopened: np.ndarray) -> list[Answers]:
+def searched(
+    plan: Plan, fresh: Sequence[SegmentRef], reopened: np.ndarray, mine: Callable[[np.ndarray], np.ndarray]
+) -> list[Answers]:
     """The nearest kept posts of the answers that a deletion has opened again, and of new subscriptions that catch up so
     (`is_searched`).
     """
     if plan.settings.keep == "none" or plan.manifest.clock is None:
         return []
-    fresh = [ref for report in reports for ref in report.segments]
     filed = [ref.name for ref in fresh if ref.kind == SUBSCRIPTIONS and is_nearest(ref) and "folded" not in ref.facts]
     rows, stops = [], []
     logs = [*read_logs(plan.state, plan.manifest).values(), *read_ends(plan, fresh)]
@@ -207,7 +244,7 @@ def searched(plan: Plan, reports: Sequence[Report], reopened: np.ndarray) -> lis
     first = plan.manifest.first_post
     for name, segment in open_segments(plan, [*(ref.name for ref in nearest_refs(plan.manifest)), *filed]).items():
         if name in filed:
-            picked = np.arange(len(segment)) if is_searched(plan.manifest, segment.rows) else np.empty(0, np.int64)
+            picked = mine(segment.rows.seq) if is_searched(plan.manifest, segment.rows) else np.empty(0, np.int64)
         else:
             picked = np.flatnonzero(np.isin(segment.rows.seq, reopened))
         if len(picked):

@@ -15,8 +15,8 @@ from nearcast.pipeline import packets as kinds
 from nearcast.pipeline.arrival import logged_arrival
 from nearcast.pipeline.commit import commit_batch, following
 from nearcast.pipeline.plan import Plan
-from nearcast.pipeline.report import Report
-from nearcast.pipeline.second_round import Round, second_round
+from nearcast.pipeline.report import Report, Round
+from nearcast.pipeline.second_round import second_round
 from nearcast.pipeline.settings import Inputs, Settings
 from nearcast.pipeline.source import NearcastSource
 from nearcast.pipeline.work import work
