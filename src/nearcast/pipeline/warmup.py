@@ -85,6 +85,7 @@ def subscriptions(folder: Path) -> None:
     posts = pa.table({
         "id": [1, 2], "id_text": pa.nulls(2, pa.string()), "ts": [1, 2], "lon": [0.0, 1.0], "lat": [0.0, 1.0],
         "text": ["a", "b"], "leaf": pa.array([0, 0], pa.int32()), "wanted": [True, True], "near": [True, True],
+        "counted": [False, False],
         "terms": pa.array([[12345], [7]], pa.list_(pa.uint64())),
     })  # fmt: skip
     work(plan, 0, [*pack(OPS_PACKET, ops, 0), *pack(POSTS_PACKET, posts, 1)])
