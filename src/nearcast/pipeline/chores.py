@@ -50,6 +50,7 @@ from nearcast.state.terms import TermTable
 FILES_CLEANED = 8  # of the archive, in one batch at most
 MANY_ENDS = 0.3  # of a segment's rows: then it is rewritten alone
 LOGGED = 100_000  # ends may wait in any case
+SAMPLED = 1_000  # rows of a segment, by which it is told how many have ended
 
 
 def do_chores(plan: Plan, worker: int, report: Report) -> None:
@@ -207,16 +208,25 @@ class Chores:
                 return
 
     def mostly_ended(self, refs: list[SegmentRef]) -> list[SegmentRef]:
-        """A segment, if there is one, of which later ops have ended many rows; or that keeps old logs from going."""
-        logs = self.manifest.of(ENDS)
-        if not logs:
+        """A segment, if there is one, of which many rows have ended, by themselves or by later ops; or that keeps old
+        logs of ends from going. A sample of its rows tells.
+        """
+        clock, first = self.manifest.clock, self.manifest.first_post
+        live = [ref for ref in refs if not ref.facts.get("ended")]
+        if clock is None or not live:
             return []
-        ends = standing_ends(
-            open_segments(self.plan, [ref.name for ref in refs]), read_logs(self.plan.state, self.manifest)
-        )
-        many = [ref for ref in refs if len(ends[ref.name].rows) > MANY_ENDS * ref.rows]
-        if not many and sum(log.rows for log in logs) > sum(ref.rows for ref in refs) // 2 + LOGGED:
-            many = sorted(refs, key=lambda ref: ref.facts.get("folded", ref.batch - 1))
+        segments = open_segments(self.plan, [ref.name for ref in live])
+        ends = standing_ends(segments, read_logs(self.plan.state, self.manifest))
+        many = []
+        for ref in live:
+            rows = segments[ref.name].rows
+            sample = np.arange(0, len(rows), 1 + len(rows) // SAMPLED)
+            stop = ends[ref.name].applied(rows, sample, NEVER if first is None else first)
+            if (stop <= clock).mean() > MANY_ENDS:
+                many.append(ref)
+        logged = sum(log.rows for log in self.manifest.of(ENDS))
+        if not many and logged > sum(ref.rows for ref in refs) // 2 + LOGGED:
+            many = sorted(live, key=lambda ref: ref.facts.get("folded", ref.batch - 1))
         return many[:1]
 
     def long_over(self, refs: list[SegmentRef]) -> list[SegmentRef]:
@@ -248,13 +258,19 @@ class Chores:
         return AnswerSet.open(self.plan.state, self.manifest)
 
     def merge_answers(self) -> None:
-        old = to_merge(self.manifest.of(NEAREST))
+        """Files of answers as one; all of them, where most that they know are no more."""
+        refs = self.manifest.of(NEAREST)
+        old = to_merge(refs)
+        if not old and refs and len(self.answers.known) >= 2 * len(self.answers):
+            old = refs
         if old:
             some = AnswerSet([Answers.open(self.plan.state.path(ref.name)) for ref in old])
-            merged = some.merged(tombstones=len(old) < len(self.manifest.of(NEAREST)))
-            name = self.name(NEAREST)
-            size = merged.write(self.plan.state.path(name))
-            self.replace(old, [self.ref(NEAREST, name, len(merged) + len(merged.km), size, old)])
+            merged = some.merged(tombstones=len(old) < len(refs))
+            name, new = self.name(NEAREST), []
+            if len(merged):
+                size = merged.write(self.plan.state.path(name))
+                new = [self.ref(NEAREST, name, len(merged) + len(merged.km), size, old)]
+            self.replace(old, new)
 
     def rewrite(self, old: list[SegmentRef], ended: bool) -> list[SegmentRef]:
         """Segments as one, ends folded in, words filed by what is frequent now; what has ended apart."""
