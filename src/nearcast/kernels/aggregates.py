@@ -9,7 +9,7 @@ from numba import njit
 from nearcast.kernels.grid import grid_cell
 from nearcast.kernels.sorting import hashed_bound
 
-SCANNED = 128  # entries of one term that are looked at for one post, spread over all of them
+SCANNED = 32  # entries of one term that are looked at for one post, spread over all of them
 
 
 @njit(cache=True, nogil=True)

@@ -73,7 +73,7 @@ def cell_costs(sample: Sample, extent: Extent, cells: int) -> np.ndarray:
         frozen(posts.offsets.astype(np.int64)),
         frozen(distinct),
         frozen(np.append(starts, len(terms)).astype(np.int64)),
-        frozen(rectangles[entries[order]].astype(np.int64)),
+        frozen(rectangles[entries[order]]),
     )
     return np.bincount(at, checked, cells * cells).reshape(cells, cells)
 
@@ -85,7 +85,7 @@ def cost_of(cost: np.ndarray, part: Rectangle) -> float:
 
 
 def split(cost: np.ndarray, parts: int) -> list[Rectangle]:
-    """The whole grid as so many rectangles (§4.1): again and again the costliest is cut in two where the greater of both
+    """The whole grid as so many rectangles (§4.1): time and again the costliest is cut in two where the greater of the
     costs is least. A single cell stays as it is, and the next costliest is cut instead.
     """
     cells = len(cost) - 1

@@ -73,7 +73,8 @@ class Tally:
     @classmethod
     def of(cls, sample: Sample, cells: int = CELLS) -> "Tally":
         extent = extent_of(sample)
-        return cls(extent, cells, cells_of(sample.posts, extent, cells), rectangles_of(sample.queries, extent, cells)[1])
+        _, rectangles = rectangles_of(sample.queries, extent, cells)
+        return cls(extent, cells, cells_of(sample.posts, extent, cells), rectangles)
 
     def only(self, queries: np.ndarray) -> "Tally":
         """The same posts, and the queries of these rectangles."""
