@@ -6,14 +6,16 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index.posts import chunk
+from nearcast.index.posts import chunk, post_fingerprints
 from nearcast.kernels.grid import may_match
 from nearcast.model.posts import REJECTS as REJECTED
 from nearcast.pipeline.closest import nearest_refs
 from nearcast.pipeline.encode_ops import encode_ops, file_ops
 from nearcast.pipeline.packets import OPS, POSTS, REJECTS, SEEN, by_worker, pack
 from nearcast.pipeline.plan import Plan, open_frequencies, open_summary
+from nearcast.pipeline.spread import spread
 from nearcast.reader.rows import json_row, post_rows
+from nearcast.routing.table import EVERYTHING, NO_WORDS
 
 Packets = Iterator[tuple[int, bytes]]
 FUTURE = "time lies too far in the future"
@@ -33,22 +35,30 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
     workers = plan.settings.workers
     terms, offsets = plan.tokenizer.terms(posts["text"])
     lon, lat, ts = (chunk(posts[name]).to_numpy() for name in ("lon", "lat", "ts"))
-    leaves = plan.router.store(lon, lat)
-    wanted = may_match(leaves, terms, offsets, open_summary(plan)) if drop else np.ones(len(posts), np.bool_)
+    router = plan.router
+    prints = post_fingerprints(posts) if router.textual or router.hashes else NO_WORDS
+    leaves = router.store(lon, lat, terms, offsets, prints)
+    cells = router.summary_cells(lon, lat)
+    wanted = may_match(cells, terms, offsets, open_summary(plan)) if drop else np.ones(len(posts), np.bool_)
     near = np.ones(len(posts), np.bool_)
     if drop:
         some = bool(nearest_refs(plan.manifest))
-        near = may_match(leaves, terms, offsets, open_summary(plan, nearest=True)) if some else ~near
+        near = may_match(cells, terms, offsets, open_summary(plan, nearest=True)) if some else ~near
     posts = posts.append_column("leaf", pa.array(leaves))
     posts = posts.append_column("wanted", pa.array(wanted)).append_column("near", pa.array(near))
     posts = posts.append_column("terms", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms)))
-    owners = plan.router.owners(workers)[leaves]
+    owners = router.owners(workers)[leaves]
     seen = {"posts": len(posts), "dropped": 0, "earliest": int(ts.min()), "latest": int(ts.max())}
     if drop and plan.settings.keep == "none":
-        posts, owners = posts.filter(pa.array(wanted | near)), owners[wanted | near]
-        seen["dropped"] = seen["posts"] - len(posts)
+        seen["dropped"] = int((~wanted & ~near).sum())
     for packet in pack(SEEN, pa.table({name: [value] for name, value in seen.items()}), order):
         yield order % workers, packet
+    if router.textual:
+        to = router.match(lon, lat, terms, offsets, leaves, open_summary(plan) if drop else EVERYTHING)
+        yield from spread(plan, posts, prints, *to, order)
+        return
+    if seen["dropped"]:
+        posts, owners = posts.filter(pa.array(wanted | near)), owners[wanted | near]
     for worker, table in by_worker(posts, owners, workers):
         for packet in pack(POSTS, table, order, plan.spool):
             yield worker, packet

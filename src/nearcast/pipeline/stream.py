@@ -20,6 +20,7 @@ from nearcast.pipeline.report import Report
 from nearcast.pipeline.settings import Inputs, Settings
 from nearcast.pipeline.settle import settle
 from nearcast.pipeline.source import NearcastSource
+from nearcast.pipeline.together import once_in_all
 from nearcast.pipeline.work import work
 from nearcast.sources.file_log import data_files
 from nearcast.sources.formats import read_split, whole_file
@@ -53,6 +54,7 @@ class Pipeline:
         reports = [Report.from_json(row.report) for row in rows]
         if len(reports) != workers:
             raise NearcastError(f"{len(reports)} of {workers} workers reported")
+        once_in_all(plan, reports)
         after = commit_batch(plan, query_id, reports, [*settle(plan, reports), *answer_searches(plan, reports)])
         empty_spool(self.state)
         self.on_commit(after, reports)
