@@ -1,9 +1,10 @@
 """All routers by the name that `--router` takes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from nearcast.model.errors import BadInput
-from nearcast.routing import a_grid, aqwa, everyone, kd_tree, quad_tree, r_tree, uniform_grid
+from nearcast.routing import a_grid, aqwa, everyone, kd_tree, qt_tree, quad_tree, r_tree, uniform_grid
 from nearcast.routing.partition import Partition
 from nearcast.routing.sample import Sample
 
@@ -16,6 +17,9 @@ BUILDERS: dict[str, Callable[..., Partition]] = {
     "rtree": r_tree.build,
     "str": r_tree.build_str,
     "aqwa": aqwa.build,
+    "qt": qt_tree.build,
+    "qt-space": qt_tree.build_space,
+    "qt-text": qt_tree.build_text,
 }
 DEFAULT = "grid"
 BLIND = ("grid", "everyone", "rtree", "str")  # do not look at queries
@@ -29,4 +33,4 @@ def check_router(name: str) -> None:
 def build(name: str, sample: Sample, workers: int) -> Partition:
     """The partition that a router makes of a sample, under the name it was asked for by."""
     check_router(name)
-    return BUILDERS[name](sample, workers)
+    return replace(BUILDERS[name](sample, workers), name=name)
