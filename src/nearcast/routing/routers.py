@@ -4,7 +4,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nearcast.model.errors import BadInput
-from nearcast.routing import a_grid, aqwa, everyone, kd_tree, qt_tree, quad_tree, r_tree, uniform_grid
+from nearcast.routing import (
+    a_grid,
+    aqwa,
+    everyone,
+    kd_tree,
+    kdt_tree,
+    qt_tree,
+    quad_tree,
+    r_tree,
+    text_partition,
+    uniform_grid,
+)
 from nearcast.routing.partition import Partition
 from nearcast.routing.sample import Sample
 
@@ -20,6 +31,10 @@ BUILDERS: dict[str, Callable[..., Partition]] = {
     "qt": qt_tree.build,
     "qt-space": qt_tree.build_space,
     "qt-text": qt_tree.build_text,
+    "kdt": kdt_tree.build,
+    "text-frequency": text_partition.build_frequency,
+    "text-hypergraph": text_partition.build_hypergraph,
+    "text-metric": text_partition.build_metric,
 }
 DEFAULT = "grid"
 BLIND = ("grid", "everyone", "rtree", "str")  # do not look at queries
