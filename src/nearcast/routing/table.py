@@ -21,10 +21,10 @@ from nearcast.kernels.grid import grid_leaves, summary_positions
 from nearcast.kernels.register import key_terms
 from nearcast.kernels.routing import (
     DEALT,
+    MOST_LEAVES,
     keep_leaves,
     keepers,
-    keyword_keys,
-    lay_keys,
+    lay_keywords,
     match_leaves,
     nodes_at,
     reporters,
@@ -40,15 +40,6 @@ SIDE = 64  # cells of the summary, as of the grid of seed 001 §VI-B
 NO_WORDS = frozen(np.empty(0, np.uint64))
 NO_OFFSETS = frozen(np.zeros(1, np.int64))
 EVERYTHING = frozen(np.empty(0, np.uint64))  # a summary that rules nothing out
-
-
-class Words(NamedTuple):
-    """The keywords of all leaves by (node, term): slot → run → leaves."""
-
-    slots: np.ndarray
-    runs: np.ndarray
-    starts: np.ndarray
-    leaves: np.ndarray
 
 
 class Bands(NamedTuple):
@@ -94,6 +85,8 @@ class RoutingTable:
         kinds = partition.kind.astype(np.uint8)
         kinds[(kinds == BY_POST) & ~known] = DEALT
         self._kind = frozen(kinds)
+        if (np.diff(self._first)[kinds == BY_POST] > MOST_LEAVES).any():
+            raise ValueError(f"a node that is cut by the posts' words has at most {MOST_LEAVES} leaves")
         self.shares = bool((kinds == BY_QUERY).any())  # a post may be matched by several leaves
         self.roams = bool((kinds == BY_POST).any())  # where a post is stored depends on its words
         self.textual = self.shares or self.roams
@@ -116,7 +109,7 @@ class RoutingTable:
             return nodes if self._first[-1] == self.nodes else self._first[nodes]
         columns = _posts(terms, offsets if self.roams else np.zeros(len(nodes) + 1, np.int64))
         return store_leaves(
-            frozen(nodes), self._kind, self._first, _as(prints, np.uint64), *columns, *self._words
+            frozen(nodes), self._kind, self._first, _as(prints, np.uint64), *columns, self._words
         )  # fmt: skip
 
     def match(
@@ -136,7 +129,7 @@ class RoutingTable:
         cells = self.summary_cells(lon, lat) if len(summary) else np.empty(0, np.int32)
         nodes = self.node_of_leaf[stored]
         return match_leaves(
-            _as(stored, np.int32), frozen(nodes), self._kind, self._first, *_posts(terms, offsets), *self._words,
+            _as(stored, np.int32), frozen(nodes), self._kind, self._first, *_posts(terms, offsets), self._words,
             frozen(cells), _as(summary, np.uint64),
         )  # fmt: skip
 
@@ -156,7 +149,7 @@ class RoutingTable:
         crews = self.crews(workers)
         return keepers(
             rows.boxes, *self._filed(rows), self._extent, self.cells, *self._bands, self._kind, self._first,
-            crews.starts, crews.workers, crews.owners, workers, *self._words, by_place,
+            crews.starts, crews.workers, crews.owners, workers, self._words, by_place,
         )  # fmt: skip
 
     def leaves_of(self, rows: Rows, by_place: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -165,14 +158,14 @@ class RoutingTable:
         """
         return keep_leaves(
             rows.boxes, *self._filed(rows), self._extent, self.cells, *self._bands, self._kind, self._first,
-            *self._words, by_place,
+            self._words, by_place,
         )  # fmt: skip
 
     def leaves_in(self, box: tuple[float, float, float, float]) -> np.ndarray:
         """All leaves that a search in a box has to look into."""
         boxes, no_terms = frozen(np.array([box], np.float64)), (frozen(np.zeros(2, np.int64)), NO_WORDS)
         return keep_leaves(
-            boxes, *no_terms, self._extent, self.cells, *self._bands, self._kind, self._first, *self._words, True
+            boxes, *no_terms, self._extent, self.cells, *self._bands, self._kind, self._first, self._words, True
         )[1]  # fmt: skip
 
     def _filed(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
@@ -195,7 +188,7 @@ class RoutingTable:
             return matches
         who = reporters(
             _as(matches.posts, np.int64), _as(matches.rows, np.int64), frozen(self.node_of_leaf[stored]), self._kind,
-            self._first, self.owners(workers), posts.terms, posts.offsets, rows.code, rows.code_offsets, *self._words,
+            self._first, self.owners(workers), posts.terms, posts.offsets, rows.code, rows.code_offsets, self._words,
         )  # fmt: skip
         own = (who == worker) | (who < 0)
         return Matches(matches.posts[own], matches.rows[own], matches.candidates)
@@ -240,13 +233,11 @@ class RoutingTable:
     # -- what it is made of --------------------------------------------------------------------------------------------
 
     @cached_property
-    def _words(self) -> Words:
-        leaf = np.repeat(np.arange(self.leaves, dtype=np.int32), self._keyword_counts)
-        keys = keyword_keys(frozen(self.node_of_leaf[leaf]), _as(self.partition.keywords, np.uint64))
-        order = np.argsort(keys, kind="stable")
-        distinct, starts = np.unique(keys[order], return_index=True)
-        starts = np.append(starts, len(keys)).astype(np.int32)
-        return Words(*(frozen(array) for array in (*lay_keys(frozen(distinct)), starts, leaf[order])))
+    def _words(self) -> np.ndarray:
+        """The keywords of all leaves, by node and term."""
+        leaf = frozen(np.repeat(np.arange(self.leaves, dtype=np.int32), self._keyword_counts))
+        keywords = _as(self.partition.keywords, np.uint64)
+        return frozen(lay_keywords(keywords, leaf, self.node_of_leaf, self._kind, self._first))
 
     @cached_property
     def _bands(self) -> Bands:
