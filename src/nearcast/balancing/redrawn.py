@@ -28,6 +28,10 @@ class Node:
     leaves: tuple[Leaf, ...]
     first: int = -1
 
+    def share_of(self, worker: int) -> float:
+        """A worker's part of the load."""
+        return sum(leaf.share for leaf in self.leaves if leaf.owner == worker)
+
     def given(self, moved: Collection[int], to: int) -> "Node":
         """The same with some leaves, by their numbers, in other hands."""
         leaves = [replace(leaf, owner=to) if self.first + i in moved else leaf for i, leaf in enumerate(self.leaves)]
