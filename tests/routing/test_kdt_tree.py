@@ -21,7 +21,7 @@ from tests.routing.twin import EDGES, SHAPES, Asked, Post, check_partition, make
 @pytest.mark.parametrize("workers", [1, 3, 20])
 def test_no_post_misses_a_query(shape: str, workers: int) -> None:
     for seed in range(2):
-        sample = random_sample(np.random.default_rng(seed), 70, 60, shape, vocabulary=30)
+        sample = random_sample(np.random.default_rng(seed), 50, 40, shape, vocabulary=30)
         check_partition(kdt_tree.build(sample, workers, theta=16), sample, workers)
 
 

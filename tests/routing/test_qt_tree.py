@@ -37,7 +37,7 @@ def nodes(root: Node) -> Iterator[Node]:
 @pytest.mark.parametrize("ways", qt_tree.WAYS)
 def test_no_post_misses_a_query(shape: str, ways: str) -> None:
     for seed in range(2):
-        sample = random_sample(np.random.default_rng(seed), 70, 60, shape)
+        sample = random_sample(np.random.default_rng(seed), 50, 40, shape)
         j = None if ways == "best" else shallow(sample)
         check_partition(qt_tree.build(sample, 3, theta=16, ways=ways, statistics=j), sample, 3)
 

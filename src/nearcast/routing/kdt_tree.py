@@ -15,7 +15,7 @@ import numpy as np
 
 from nearcast.index.rows import frozen
 from nearcast.kernels.partition_text import count_words, merge_leaves
-from nearcast.routing.load import MOST, Costs, Part, Traffic
+from nearcast.routing.load import MEASURED, MOST, Costs, Part, Traffic
 from nearcast.routing.partition import Partition
 from nearcast.routing.sample import Sample
 from nearcast.routing.tally import Rectangle
@@ -35,7 +35,7 @@ def build(
     sigma: float = SIGMA,
     delta: float = DELTA,
     theta: int = THETA,
-    costs: Costs = Costs(),  # noqa: B008
+    costs: Costs = MEASURED,
     most: int = MOST,
 ) -> Partition:
     """θ counts for four parts a worker at least."""

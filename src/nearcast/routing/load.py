@@ -7,13 +7,13 @@ word which one of its queries is filed under; others are dropped on the way (H2 
 query without a word wants all posts of its place.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from nearcast.index.rows import frozen, take_lists
 from nearcast.kernels.grid import grid_leaves
-from nearcast.kernels.partition import keyword_sets, known_words
+from nearcast.kernels.partition import known_words
 from nearcast.kernels.partition_text import inside, sent_posts, wanted_posts
 from nearcast.kernels.register import key_terms
 from nearcast.routing.sample import CRQ, CTQ, Posts, Queries, Sample
@@ -45,6 +45,9 @@ class Costs:
     def scaled(self, posts: float, queries: float) -> "Costs":
         """What one post and one query cost that stand for so many."""
         return Costs(self.c1 * posts * queries, self.c2 * posts, self.c3 * queries, self.c4 * queries, self.deletions)
+
+
+MEASURED = Costs()
 
 
 @dataclass(frozen=True)
@@ -79,12 +82,10 @@ class Traffic:
     words: np.ndarray
     offsets: np.ndarray
     rectangles: np.ndarray  # queries by 8: two rectangles, the second may be empty
-    asked: np.ndarray
-    asked_offsets: np.ndarray
     keys: np.ndarray
     key_offsets: np.ndarray
     wordless: np.ndarray
-    everything: tuple[int, int] = field(default=(0, 0))
+    everything: tuple[int, int]  # the numbers of posts and of queries
 
     @classmethod
     def of(cls, sample: Sample, costs: Costs, most: int = MOST) -> "Traffic":
@@ -97,9 +98,9 @@ class Traffic:
         queries, query_share = _taken(sample.queries, _few(rows, most)), _share(len(rows), most)
         posts = _posts(sample.posts, _few(np.arange(len(sample.posts)), most))
         offsets = frozen(np.asarray(queries.code_offsets, np.int64))
-        set_rows, starts, asked = keyword_sets(frozen(queries.code), offsets)
         filed, keys = key_terms(frozen(queries.code), offsets)
-        vocabulary = np.unique(np.concatenate((posts.terms[posts.terms != 0], asked)))
+        vocabulary = np.unique(np.concatenate((posts.terms, keys)))
+        vocabulary = vocabulary[vocabulary != 0]
         words, word_offsets = known_words(frozen(posts.terms), frozen(posts.offsets), frozen(vocabulary))
         cells = grid_leaves(frozen(posts.lon), frozen(posts.lat), frozen(np.array(extent)), CELLS)
         boxes = np.zeros((len(queries), 8), np.int64)
@@ -119,8 +120,6 @@ class Traffic:
             frozen(words),
             frozen(word_offsets),
             frozen(boxes),
-            frozen(np.searchsorted(vocabulary, asked)),
-            frozen(starts[np.searchsorted(set_rows, np.arange(len(queries) + 1))]),
             frozen(np.searchsorted(vocabulary, keys[known])),
             frozen(np.searchsorted(filed[known], np.arange(len(queries) + 1))),
             frozen(wordless),

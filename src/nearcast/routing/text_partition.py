@@ -16,7 +16,7 @@ import numpy as np
 
 from nearcast.index.rows import frozen
 from nearcast.kernels.partition_text import by_load, by_weight, postings, refine_cut
-from nearcast.routing.load import MOST, Costs, Part, Traffic
+from nearcast.routing.load import MEASURED, MOST, Costs, Part, Traffic
 from nearcast.routing.partition import BY_QUERY, SPACE, Partition
 from nearcast.routing.sample import Sample
 from nearcast.routing.tally import CELLS
@@ -78,15 +78,15 @@ def by_metric(traffic: Traffic, part: Part, parts: int) -> list[Part]:
     return traffic.divided(part, at.words, owner, parts)
 
 
-def build_frequency(sample: Sample, workers: int, costs: Costs = Costs(), most: int = MOST) -> Partition:  # noqa: B008
+def build_frequency(sample: Sample, workers: int, costs: Costs = MEASURED, most: int = MOST) -> Partition:
     return _build("text-frequency", by_frequency, sample, workers, costs, most)
 
 
-def build_hypergraph(sample: Sample, workers: int, costs: Costs = Costs(), most: int = MOST) -> Partition:  # noqa: B008
+def build_hypergraph(sample: Sample, workers: int, costs: Costs = MEASURED, most: int = MOST) -> Partition:
     return _build("text-hypergraph", by_hypergraph, sample, workers, costs, most)
 
 
-def build_metric(sample: Sample, workers: int, costs: Costs = Costs(), most: int = MOST) -> Partition:  # noqa: B008
+def build_metric(sample: Sample, workers: int, costs: Costs = MEASURED, most: int = MOST) -> Partition:
     return _build("text-metric", by_metric, sample, workers, costs, most)
 
 
