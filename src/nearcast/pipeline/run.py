@@ -18,13 +18,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.pipeline.align import align
 from nearcast.pipeline.batch import begin, create
+from nearcast.pipeline.plan import open_router
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.sampling import sampled_ops
 from nearcast.pipeline.session import local_session, prime
 from nearcast.pipeline.settings import Inputs, Settings
 from nearcast.pipeline.source import OPS_LOG
 from nearcast.pipeline.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
-from nearcast.pipeline.warmup import is_warm, warm_up, warm_up_later
+from nearcast.pipeline.warmup import is_warm, warm_up, warm_up_later, warm_up_words
 from nearcast.routing.routers import DEFAULT, check_router
 from nearcast.sinks.files import deliver
 from nearcast.sources.file_log import FileLog, data_files
@@ -83,6 +84,8 @@ def opened(
             sweep(state)
             empty_spool(state)
             compiling.result()
+            if open_router(str(state.root), state.newest().router or "").textual:
+                warm_up_words()
         except BaseException:
             starting.result().stop()
             raise
