@@ -65,10 +65,11 @@ class Units:
         mine = np.flatnonzero(partition.owner == worker)
         share = leaf_shares(partition, loads)[mine]
         query_share = np.where(partition.kind[node_of[mine]] == BY_POST, 1.0, share)
-        key = blocks(partition.cells, side) * partition.nodes + partition.node
+        concerned = np.flatnonzero(np.isin(np.arange(partition.nodes), node_of[mine])[partition.node])
+        key = blocks(partition.cells, side)[concerned] * partition.nodes + partition.node[concerned]
         places, at = np.unique(key, return_inverse=True)
-        load = np.bincount(at, cell_load(partition, loads))
-        queries = np.bincount(at, loads.cell_queries)
+        load = np.bincount(at, cell_load(partition, loads)[concerned])
+        queries = np.bincount(at, loads.cell_transfer[concerned])
         order = np.argsort(places % partition.nodes, kind="stable")  # by node, then by block
         starts = np.searchsorted(places[order] % partition.nodes, np.arange(partition.nodes + 1))
         begin, end = starts[node_of[mine]], starts[node_of[mine] + 1]

@@ -10,20 +10,25 @@ from nearcast.routing.partition import BY_POST, SPACE, Partition
 @dataclass(frozen=True)
 class Loads:
     """What was measured: posts that arrived and queries that stand in each cell, and the work done in each leaf, in any
-    unit. A query counts in every cell it touches.
+    unit. A query counts in every cell it touches, `spread` of them on average.
     """
 
     cell_posts: np.ndarray
     cell_queries: np.ndarray
     leaf_load: np.ndarray
+    spread: float = 1.0
+
+    @property
+    def cell_transfer(self) -> np.ndarray:
+        """The queries that go with each cell, so that a query counts once in all."""
+        return self.cell_queries / self.spread
 
 
 @dataclass(frozen=True)
 class Move:
     """A decision: from the loads `before` of the workers to those `after`, as far as can be foretold, at the cost of
-    `queries` that a worker must learn and of `posts` that are stored elsewhere from then on (both upper bounds, as a
-    query over several cells counts in each). `loads` are those foretold for the new partition, so that strategies can
-    follow one another.
+    `queries` that a worker must learn and of `posts` that are stored elsewhere from then on (estimates, by the cells
+    that change hands). `loads` are those foretold for the new partition, so that strategies can follow one another.
     """
 
     strategy: str
@@ -69,7 +74,7 @@ def leaf_queries(partition: Partition, loads: Loads) -> np.ndarray:
     """How many queries each leaf keeps: all of its node's, or its share of them in a BY_QUERY node."""
     node = leaf_nodes(partition)
     share = np.where(partition.kind[node] == BY_POST, 1.0, leaf_shares(partition, loads))
-    return np.bincount(partition.node, loads.cell_queries, partition.nodes)[node] * share
+    return np.bincount(partition.node, loads.cell_transfer, partition.nodes)[node] * share
 
 
 def leaf_posts(partition: Partition, loads: Loads) -> np.ndarray:
@@ -85,6 +90,8 @@ def cell_load(partition: Partition, loads: Loads) -> np.ndarray:
     out = np.zeros(len(partition.node))
     left = np.bincount(leaf_nodes(partition), loads.leaf_load, partition.nodes)
     for weight in (loads.cell_posts * loads.cell_queries, loads.cell_posts, np.ones(len(out))):
+        if not left.any():
+            break
         total = np.bincount(partition.node, weight, partition.nodes)
         share = np.where(total > 0, left / np.where(total > 0, total, 1.0), 0.0)
         out += weight * share[partition.node]

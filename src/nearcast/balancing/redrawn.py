@@ -60,7 +60,8 @@ class Redrawn:
 
     def finished(self) -> tuple[Partition, np.ndarray]:
         """The new partition, without nodes that have no cells any more, and the load foretold for its leaves."""
-        kept, node = np.unique(self.node, return_inverse=True)
+        held = np.bincount(self.node, minlength=len(self.nodes)) > 0
+        kept, node = np.flatnonzero(held), (np.cumsum(held, dtype=np.int32) - 1)[self.node]
         nodes = [self.nodes[k] for k in kept]
         of_node = np.bincount(node, self.cell_load, len(kept))
         leaves = [leaf for each in nodes for leaf in each.leaves]
@@ -69,7 +70,7 @@ class Redrawn:
         starts = np.concatenate(([0], np.cumsum([len(leaf.words) for leaf in leaves]))).astype(np.int64)
         after = replace(
             self.old,
-            node=node.astype(np.int32),
+            node=node.astype(np.int32, copy=False),
             kind=kind,
             first=np.concatenate(([0], np.cumsum([len(each.leaves) for each in nodes]))).astype(np.int32),
             load=load,
@@ -93,12 +94,12 @@ def move_of(old: Partition, loads: Loads, new: Partition, load: np.ndarray, stra
 
 def transferred(old: Partition, loads: Loads, new: Partition, foretold: Loads) -> tuple[float, float]:
     """Queries and posts that come to workers which did not have them, by the workers' shares of each cell."""
-    pairs, at = np.unique(np.column_stack((old.node, new.node)), axis=0, return_inverse=True)
-    queries = np.bincount(at, loads.cell_queries, len(pairs))
-    posts = np.bincount(at, loads.cell_posts, len(pairs))
+    at = old.node.astype(np.int64) * new.nodes + new.node
+    queries, posts = np.bincount(at, loads.cell_transfer), np.bincount(at, loads.cell_posts)
+    pairs = np.flatnonzero(queries + posts)
+    queries, posts, before, after = queries[pairs], posts[pairs], pairs // new.nodes, pairs % new.nodes
     old_queries, old_posts = _held(old, loads)
     new_queries, new_posts = _held(new, foretold)
-    before, after = pairs.T
     come = np.maximum(new_queries[after] - old_queries[before], 0.0).sum(axis=1) @ queries
     stored = np.maximum(new_posts[after] - old_posts[before], 0.0).sum(axis=1) @ posts
     return float(come), float(stored)

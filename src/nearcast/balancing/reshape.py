@@ -37,7 +37,7 @@ def adjust(
     while tree.count < most and not tree.balanced(ratio) and tree.split() and tree.merge():
         pass
     after, foretold = tree.redrawn.finished()
-    shuffled = reallocated(after, Loads(loads.cell_posts, loads.cell_queries, foretold), list(range(after.workers)))
+    shuffled = reallocated(after, replace(loads, leaf_load=foretold), list(range(after.workers)))
     after = replace(after, owner=shuffled)
     cause = f"L_max / L_min is {imbalance(load):.3g}, more than {ratio:g}: {tree.splits} splits, {tree.merges} merges"
     move = move_of(partition, loads, after, foretold, "fg", cause)

@@ -183,7 +183,7 @@ class _Places:
     """The sample by place: what of it is in a block of a node."""
 
     def __init__(self, partition: Partition, sample: Sample, side: int) -> None:
-        self.partition, self.posts = partition, sample.posts
+        self.partition, self.posts, self.queries = partition, sample.posts, len(sample.queries)
         self.key = blocks(partition.cells, side).astype(np.int64) * partition.nodes + partition.node
         self.post_key = self.key[cells_of(sample.posts, partition.extent, partition.cells)]
         self.rows, self.rectangles = rectangles_of(sample.queries, partition.extent, partition.cells)
@@ -197,7 +197,9 @@ class _Places:
         x, y = cells % side, cells // side
         r = self.rectangles
         touching = (r[:, 0] <= x.max()) & (r[:, 2] > x.min()) & (r[:, 1] <= y.max()) & (r[:, 3] > y.min())
-        asked = np.isin(self.filed, self.rows[touching])
+        wanted = np.zeros(self.queries, np.bool_)
+        wanted[self.rows[touching]] = True
+        asked = wanted[self.filed]
         posts = np.flatnonzero(self.post_key == block * self.partition.nodes + node)
         offsets = self.posts.offsets.astype(np.int64)
         sizes = offsets[posts + 1] - offsets[posts]

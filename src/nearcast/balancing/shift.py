@@ -59,8 +59,9 @@ class _State:
     def __init__(self, partition: Partition, loads: Loads, beta: float) -> None:
         self.partition, self.loads, self.beta = partition, loads, beta
         side = partition.cells
-        self.costs = prefix_sums(cell_load(partition, loads).reshape(side, side))
-        self.query_sums = prefix_sums(loads.cell_queries.astype(np.float64).reshape(side, side))
+        self.cell_load = cell_load(partition, loads)
+        self.costs = prefix_sums(self.cell_load.reshape(side, side))
+        self.query_sums = prefix_sums(loads.cell_transfer.reshape(side, side))
         held = np.bincount(partition.node, minlength=partition.nodes)
         self.parts = [rectangle(row) for row in bounds(partition)]
         self.tidy = [area(part) == int(count) for part, count in zip(self.parts, held, strict=True)]
@@ -162,7 +163,7 @@ class _State:
         node = partition.node.copy()
         for (x0, y0, x1, y1), leaf in operation.gives:
             node.reshape(side, side)[y0:y1, x0:x1] = leaf
-        load = np.bincount(node, cell_load(partition, self.loads), partition.leaves)
+        load = np.bincount(node, self.cell_load, partition.leaves)
         after = replace(partition, node=node, load=load)
         moved = partition.owner[partition.node] != partition.owner[node]
         return Move(
@@ -170,7 +171,7 @@ class _State:
             f"{operation.name}: the costliest leaf has {self.cost[self.worst]:.3g}, the mean is {self.cost.mean():.3g}",
             after,
             replace(self.loads, leaf_load=load),
-            float(self.loads.cell_queries[moved].sum()),
+            float(self.loads.cell_transfer[moved].sum()),
             float(self.loads.cell_posts[moved].sum()),
             worker_loads(partition, self.cost),
             worker_loads(after, load),

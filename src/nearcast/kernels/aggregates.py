@@ -39,6 +39,21 @@ def box_rectangles(boxes, extent, cells):
 
 
 @njit(cache=True, nogil=True)
+def node_bounds(node, cells, nodes):
+    """The bounding rectangle of each node's cells; (cells, cells, 0, 0) for one without."""
+    out = np.zeros((nodes, 4), np.int64)
+    out[:, :2] = cells
+    for y in range(cells):
+        for x in range(cells):
+            n = node[y * cells + x]
+            out[n, 0] = min(out[n, 0], x)
+            out[n, 1] = min(out[n, 1], y)
+            out[n, 2] = max(out[n, 2], x + 1)
+            out[n, 3] = max(out[n, 3], y + 1)
+    return out
+
+
+@njit(cache=True, nogil=True)
 def least_enlargement(tiles, cells):
     """The tile of each cell: the one whose rectangle grows least in area when it takes the cell in; among equals the
     smallest, then the first.

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nearcast.index.rows import frozen
+from nearcast.kernels.aggregates import node_bounds
 from nearcast.routing.partition import SPACE, Partition
 from nearcast.routing.tally import Extent, Rectangle
 
@@ -61,12 +63,4 @@ def rectangle(row: np.ndarray) -> Rectangle:
 
 def bounds(partition: Partition) -> np.ndarray:
     """The bounding rectangle (x0, y0, x1, y1) of each node; x1 = 0 for one without cells."""
-    out = np.zeros((partition.nodes, 4), np.int64)
-    out[:, :2] = partition.cells
-    at = np.arange(partition.cells**2)
-    x, y = at % partition.cells, at // partition.cells
-    np.minimum.at(out[:, 0], partition.node, x)
-    np.minimum.at(out[:, 1], partition.node, y)
-    np.maximum.at(out[:, 2], partition.node, x + 1)
-    np.maximum.at(out[:, 3], partition.node, y + 1)
-    return out
+    return node_bounds(frozen(partition.node), partition.cells, partition.nodes)
