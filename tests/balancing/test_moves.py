@@ -44,6 +44,14 @@ def test_a_by_query_leaf_has_its_share_of_queries_and_a_by_post_leaf_all() -> No
     assert leaf_posts(partition, loads).tolist() == [2, 6, 3, 3, 5]
 
 
+def test_a_query_over_several_cells_is_transferred_once() -> None:
+    node, kind = np.array([0, 0, 0, 1], np.int32), np.full(2, SPACE, np.uint8)
+    partition = Partition("", (0, 0, 1, 1), 2, node, kind, np.arange(3, dtype=np.int32), np.zeros(2), np.zeros(2), 1)
+    loads = Loads(np.ones(4), np.array([6.0, 6, 6, 6]), np.ones(2), spread=2.0)
+    assert leaf_queries(partition, loads).tolist() == [9, 3]
+    assert cell_load(partition, loads).tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 1])
+
+
 @pytest.mark.parametrize(("loads", "ratio"), [([4, 2], 2), ([0, 0], 1), ([3, 0], np.inf), ([5], 1), ([6, 3, 2], 3)])
 def test_imbalance_is_the_greatest_over_the_least(loads: list[float], ratio: float) -> None:
     assert imbalance(np.array(loads, np.float64)) == ratio
