@@ -13,6 +13,7 @@ from nearcast.pipeline.settings import Settings
 from nearcast.reader.reader import Reader
 from nearcast.routing import routers
 from nearcast.state.directory import StateDirectory
+from nearcast.state.manifest import SUBSCRIPTIONS
 from tests.pipeline import harness
 from tests.pipeline.harness import NOON, Streams, check, check_nearest, run, start, step
 from tests.pipeline.oracle import Batch, Oracle
@@ -116,3 +117,23 @@ def test_another_router_may_take_over_between_batches(keep: str, tmp_path: Path)
     check(state, oracle)
     if keep == "posts":
         check_nearest(state, oracle)
+
+
+@pytest.mark.parametrize("name", TEXTUAL)
+def test_subscriptions_are_found_after_merging_though_other_words_are_rare_now(name: str, tmp_path: Path) -> None:
+    """Each is for two words, of which the one that was rare when it came is the frequent one in the end."""
+    rare, frequent = WORDS[:6], WORDS[6:]
+    pairs = [(a, b) for a in rare for b in frequent]
+    flood = [post(number, 1, " ".join(frequent)) for number in range(20)]
+    batches = [Batch([], flood)]
+    for number in range(12):
+        some = pairs[3 * number : 3 * number + 3]
+        ops = [subscribe(f"{a} {b}", f"SELECT * FROM stream WHERE text CONTAINS '{a} {b}'") for a, b in some]
+        posts = [post(1000 * number + n, 2, " ".join(rare)) for n in range(100, 110)]
+        batches += [Batch(ops), Batch([], posts)]
+    batches.append(Batch([], [post(99999, 60, " ".join(WORDS))]))
+    oracle = Oracle(NOON).run(batches)
+    state = run(tmp_path, Settings(workers=2, router=name), batches, sample=[*sample([]), *batches[-1].posts])
+    merged = [ref for ref in state.newest().of(SUBSCRIPTIONS) if "folded" in ref.facts]
+    assert merged
+    check(state, oracle)
