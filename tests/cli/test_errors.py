@@ -46,7 +46,6 @@ SELECT = "SELECT * FROM stream"
         (["run", "--state", "NEW", "--posts", "world:rate=0"], "above 0"),
         (["run", "--state", "NEW", "--posts", "world", "--retention", "a month"], "not a length of time"),
         (["run", "--state", "NEW", "--posts", "world", "--lateness", "none"], "not a length of time"),
-        (["run", "--state", "NEW", "--posts", "world", "--router", "qt"], "not in this version yet"),
         (["run", "--state", "NEW", "--posts", "world", "--router", "magic"], "there is no router"),
         (["run", "--state", "NEW", "--posts", "world", "--keep", "some"], "posts or none"),
         (["run", "--state", "NEW", "--posts", "world", "--index", "rtree"], "pyramid or gi2"),

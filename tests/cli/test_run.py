@@ -31,6 +31,7 @@ def test_a_run_until_drained_leaves_results_rows_and_rejects_and_a_quiet_termina
     ops.write_text("".join(json.dumps(op) + "\n" for op in OPS))
 
     words = ["run", "--posts", posts, "--queries", ops, "--state", state, "--until-drained", "--map", "ts=created"]
+    words += ["--router", "qt-text"]
     done = nearcast(*words)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert all(line.startswith("nearcast: ") for line in done.stderr.splitlines()[:-1]), done.stderr
@@ -47,10 +48,12 @@ def test_a_run_until_drained_leaves_results_rows_and_rejects_and_a_quiet_termina
     facts = json.loads(nearcast("status", "--state", state, "--format", "json").stdout)
     assert facts["counts"]["rejects"] == 3 == sum(facts["rejects"].values())
     assert facts["backlog"] == {"posts": 0, "ops": 0}
+    assert facts["router"] == "qt-text"
 
     sql = "SELECT id FROM stream WHERE text CONTAINS 'coffee'"
     assert nearcast("subscribe", "--state", state, "--id", "q3", sql, "--ts", "2026-05-01T00:00:00Z").stdout == "q3\n"
-    again = nearcast("run", "--state", state, "--until-drained")
+    again = nearcast("run", "--state", state, "--until-drained", "--router", "agrid", "--workers", 3)
     assert again.returncode == 0, again.stderr
     rows = [json.loads(line) for line in nearcast("results", "--state", state, "--format", "json").stdout.splitlines()]
     assert [(row["query_id"], row["post_id"]) for row in rows] == [("q1", 1), ("q3", "b")]  # q3 caught up, q1 once
+    assert json.loads(nearcast("status", "--state", state, "--format", "json").stdout)["router"] == "agrid"

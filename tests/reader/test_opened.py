@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nearcast
 from nearcast.model.errors import BadInput
 from nearcast.pipeline.batch import run_batch
 from nearcast.pipeline.settings import Settings
-from nearcast.reader.explain import Explained, leaves_touched
-from nearcast.routing.uniform_grid import UniformGrid
+from nearcast.reader.explain import Explained
+from nearcast.routing.table import RoutingTable
+from nearcast.routing.uniform_grid import over
 from nearcast.state.directory import StateDirectory
 from tests.reader.small_state import COFFEE, FLOODS, LATER, MINUTE, NOON, make_state, posts
 
@@ -87,5 +89,5 @@ def test_explain_tells_segments_and_candidates(small_state: Path) -> None:
     ],
 )
 def test_a_box_touches_leaves(box: tuple[float, float, float, float], leaves: int) -> None:
-    grid = UniformGrid((-180.0, -90.0, 360.0, 180.0), (0.0,) * 16, 4)
-    assert leaves_touched(grid, *box) == leaves
+    nowhere = np.empty(0)
+    assert len(RoutingTable(over(nowhere, nowhere, workers=1, cells=4)).leaves_in(box)) == leaves

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from nearcast.bench.figures import Progress
 from nearcast.index.posts import PostSegment, write_posts
-from nearcast.routing.uniform_grid import UniformGrid
+from nearcast.routing import uniform_grid
+from nearcast.routing.table import RoutingTable
 from nearcast.sources.world import World
 from nearcast.sources.world.query_sets.tables import join_words
 from nearcast.state.directory import StateDirectory
@@ -68,7 +69,7 @@ class Posts:
         self.exact_places = exact_places
         near = World(seed=seed).posts(0, 100_000)
         self.lon, self.lat = near["lon"].to_numpy(), near["lat"].to_numpy()
-        self.router = UniformGrid.from_sample(self.lon, self.lat)
+        self.router = RoutingTable(uniform_grid.over(self.lon, self.lat, workers=1))
         self.made = 0
 
     def take(self, count: int) -> tuple[pa.Table, np.ndarray]:

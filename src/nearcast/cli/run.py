@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from nearcast.pipeline.settings import Inputs
     from nearcast.state.directory import StateDirectory
 
-ROUTERS = ("grid",)
-LATER_ROUTERS = ("qt", "kdt", "agrid", "quad", "hashing", "text", "kd")
-
 
 def option(name: str, help: str, metavar: str | None = None, **more: Any) -> Any:
     return typer.Option(name, help=help, metavar=metavar, **more)
@@ -29,7 +26,9 @@ Posts = Annotated[
 ]
 Queries = Annotated[list[str] | None, option("--queries", "Files or folders of ops (JSON Lines, Parquet).", "SRC")]
 Drained = Annotated[bool, option("--until-drained", "End when all that is there has been read.")]
-Router = Annotated[str, option("--router", "How space is cut into leaves: grid.")]
+Router = Annotated[
+    str | None, option("--router", "How space and words are cut into leaves; grid unless given. May change.", "NAME")
+]
 Workers = Annotated[int, option("--workers", "Partitions of the work.", min=1, max=256)]
 Retention = Annotated[
     str | None, option("--retention", "How long posts are kept at hand; for ever unless given.", "30d")
@@ -59,7 +58,7 @@ def run(
     posts: Posts = None,
     queries: Queries = None,
     until_drained: Drained = False,
-    router: Router = "grid",
+    router: Router = None,
     workers: Workers = 2,
     retention: Retention = None,
     lateness: Lateness = "0s",
@@ -84,14 +83,17 @@ def run(
     with loading():
         from nearcast.cli.tables import messages
         from nearcast.pipeline.settings import Settings
+        from nearcast.routing.routers import check_router
         from nearcast.state.directory import StateDirectory
 
-    check_router(router)
+    if router is not None:
+        check_router(router)
     check_memory(memory)
     directory = StateDirectory(state.absolute())
     fixed = fixed_settings(directory, keep=keep, index=index, keep_accents=keep_accents)
     settings = Settings(
         workers=workers,
+        router=router,
         retention=optional_duration("--retention", retention),
         keep_results=optional_duration("--keep-results", keep_results),
         lateness=duration("--lateness", lateness),
@@ -152,14 +154,6 @@ def go(
         )
 
     return conduct(progress, work, seconds), progress
-
-
-def check_router(name: str) -> None:
-    if name in ROUTERS:
-        return
-    if name in LATER_ROUTERS:
-        raise BadInput(f"--router {name} is not in this version yet: use --router {', '.join(ROUTERS)}")
-    raise BadInput(f"there is no router {name!r}: use --router {', '.join(ROUTERS)}")
 
 
 def check_memory(text: str) -> None:

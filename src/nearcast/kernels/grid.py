@@ -1,4 +1,4 @@
-"""A uniform grid of leaves over an extent, and the textual summaries that tell which leaves want a post."""
+"""A uniform grid over an extent, and the textual summary that tells in which of its cells a post is wanted."""
 
 import numpy as np
 from numba import njit
@@ -6,7 +6,7 @@ from numba import njit
 from nearcast.kernels.mix import mix, pair_hash
 
 SUMMARY_BITS = 26
-WIDE = 64  # a query over more leaves than this is summarised once for all of them
+WIDE = 64  # a query over more cells than this is summarised once for all of them
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -17,7 +17,7 @@ def grid_cell(value, origin, span, cells):
 
 @njit(cache=True, nogil=True)
 def grid_leaves(lon, lat, extent, cells):
-    """The leaf of each place; what lies outside the extent belongs to the border cells."""
+    """The cell of each place; what lies outside the extent belongs to the border cells."""
     out = np.empty(lon.size, np.int32)
     for i in range(lon.size):
         x = grid_cell(lon[i], extent[0], extent[2], cells)
@@ -25,38 +25,10 @@ def grid_leaves(lon, lat, extent, cells):
     return out
 
 
-@njit(cache=True, nogil=True)
-def grid_owners(boxes, extent, cells, owners, workers):
-    """Which workers own a leaf that a box touches, as a matrix of rows by workers; and the owner of its first leaf."""
-    out = np.zeros((boxes.shape[0], workers), np.bool_)
-    home = np.zeros(boxes.shape[0], np.int32)
-    for row in range(boxes.shape[0]):
-        wraps = boxes[row, 0] > boxes[row, 2]
-        y0 = grid_cell(boxes[row, 1], extent[1], extent[3], cells)
-        y1 = grid_cell(boxes[row, 3], extent[1], extent[3], cells)
-        left = workers
-        for part in range(2 if wraps else 1):
-            west = -180.0 if wraps and part == 1 else boxes[row, 0]
-            east = 180.0 if wraps and part == 0 else boxes[row, 2]
-            x0 = grid_cell(west, extent[0], extent[2], cells)
-            x1 = grid_cell(east, extent[0], extent[2], cells)
-            if part == 0:
-                home[row] = owners[y0 * cells + x0]
-            for y in range(y0, y1 + 1):
-                for x in range(x0, x1 + 1):
-                    owner = owners[y * cells + x]
-                    if not out[row, owner]:
-                        out[row, owner] = True
-                        left -= 1
-                if left == 0:
-                    break
-    return out, home
-
-
 @njit(cache=True, nogil=True, inline="always")
-def summary_bit(leaf, term):
-    """The bit of a summary for (leaf, term); leaf -1 stands for all leaves."""
-    return np.int64(pair_hash(mix(np.uint64(leaf + 1)), term) >> np.uint64(64 - SUMMARY_BITS))
+def summary_bit(cell, term):
+    """The bit of a summary for (cell, term); cell -1 stands for all cells."""
+    return np.int64(pair_hash(mix(np.uint64(cell + 1)), term) >> np.uint64(64 - SUMMARY_BITS))
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -101,17 +73,17 @@ def set_bits(bitmap, positions):
 
 
 @njit(cache=True, nogil=True)
-def may_match(leaves, terms, offsets, bitmap):
-    """Which posts have a term that some subscription of their leaf is filed under: no false negatives."""
-    out = np.zeros(leaves.size, np.bool_)
+def may_match(cells, terms, offsets, bitmap):
+    """Which posts have a term that some subscription of their cell is filed under: no false negatives."""
+    out = np.zeros(cells.size, np.bool_)
     everywhere = has_bit(bitmap, summary_bit(np.int64(-1), np.uint64(0)))
-    for i in range(leaves.size):
-        leaf = np.int64(leaves[i])
-        hit = everywhere or has_bit(bitmap, summary_bit(leaf, np.uint64(0)))
+    for i in range(cells.size):
+        cell = np.int64(cells[i])
+        hit = everywhere or has_bit(bitmap, summary_bit(cell, np.uint64(0)))
         j = offsets[i]
         while not hit and j < offsets[i + 1]:
             if terms[j] != 0:
-                hit = has_bit(bitmap, summary_bit(leaf, terms[j])) or has_bit(
+                hit = has_bit(bitmap, summary_bit(cell, terms[j])) or has_bit(
                     bitmap, summary_bit(np.int64(-1), terms[j])
                 )
             j += 1

@@ -1,10 +1,12 @@
-"""Aligning a state with another number of workers: each gets segments of just the subscriptions that its leaves need.
+"""Aligning a state with another router or number of workers: each worker gets segments of just the subscriptions that
+its leaves need.
 
-Done before the stream starts, in a manifest of its own. Posts need nothing: a worker picks its leaves' posts out of
-any segment.
+Done before the stream starts, in a manifest of its own. Posts need nothing: a worker picks those of its leaves out of
+any segment that was written before.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -18,13 +20,13 @@ from nearcast.state.manifest import SUBSCRIPTIONS, Manifest, SegmentRef, commit
 
 
 def align(state: StateDirectory, settings: Settings) -> Manifest:
-    """The manifest with every segment of subscriptions written for `settings.workers`."""
+    """The manifest with every segment of subscriptions written for its router and `settings.workers`."""
     manifest = state.newest()
     refs = [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.asks == RANGE]  # others are for all workers
-    old = [ref for ref in refs if ref.facts.get("workers") != settings.workers]
+    plan = Plan(str(state.root), manifest, settings, manifest.batch)
+    old = [ref for ref in refs if ref.facts.get("layout") != plan.layout]
     if not old:
         return manifest
-    plan = Plan(str(state.root), manifest, settings, manifest.batch)
     new: list[SegmentRef] = []
     moved = np.empty(0, np.int64)  # to the ended ones by some workers already, by others not yet
     for ended in (1, 0):
@@ -34,13 +36,13 @@ def align(state: StateDirectory, settings: Settings) -> Manifest:
             rows = rows.take(np.flatnonzero(~np.isin(rows.seq, moved)))
             moved = rows.seq
             folded = min(ref.facts.get("folded", ref.batch - 1) for ref in group)
-            facts = {"workers": settings.workers, "ended": ended, "folded": folded}
+            facts = {"layout": plan.layout, "ended": ended, "folded": folded}
             new += [write_share(plan, rows, worker, facts) for worker in range(settings.workers)]
     segments = manifest.replacing([ref.name for ref in old], [ref for ref in new if ref.rows])
     return commit(state.manifests, manifest, replace(manifest, segments=segments))
 
 
-def write_share(plan: Plan, rows: Rows, worker: int, facts: dict[str, int]) -> SegmentRef:
+def write_share(plan: Plan, rows: Rows, worker: int, facts: dict[str, Any]) -> SegmentRef:
     """The segment of the rows that one worker keeps."""
     keepers, home = plan.router.keepers(rows, plan.settings.workers)
     mine = np.flatnonzero(keepers[:, worker])

@@ -2,22 +2,28 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from nearcast.pipeline.commit import commit_batch, following
-from nearcast.pipeline.plan import Plan
+from nearcast.pipeline.plan import Plan, open_frequencies
 from nearcast.pipeline.route import route_ops, route_posts, route_rejects
+from nearcast.pipeline.sampling import op_sample, own_sample, post_sample
 from nearcast.pipeline.second_round import second_round
 from nearcast.pipeline.settings import Settings
 from nearcast.pipeline.work import work
-from nearcast.routing.uniform_grid import UniformGrid
+from nearcast.routing.routers import BLIND, DEFAULT, build
+from nearcast.routing.sample import Sample
+from nearcast.routing.table import RoutingTable
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import TERMS, Manifest, SegmentRef, commit
 from nearcast.state.sweep import empty_spool
 from nearcast.state.terms import TermTable
 from nearcast.text.tokenizer import Tokenizer
+
+Given: TypeAlias = pa.Table | Callable[[], pa.Table | None] | None
 
 
 def create(state: StateDirectory, settings: Settings) -> Manifest:
@@ -25,25 +31,45 @@ def create(state: StateDirectory, settings: Settings) -> Manifest:
     return state.create({"keep_accents": settings.keep_accents, "index": settings.index, "keep": settings.keep})
 
 
-def begin(
-    state: StateDirectory, settings: Settings, sample: pa.Table | Callable[[], pa.Table | None] | None = None
-) -> Manifest:
-    """Create a state, or open it; give it a router and first term frequencies from a sample of posts."""
+def begin(state: StateDirectory, settings: Settings, sample: Given = None, ops: Given = None) -> Manifest:
+    """Create a state, or open it; give it a router and first term frequencies from a sample of posts and of raw ops.
+
+    A state with another router than `settings` ask for gets that one, built from what the state holds; `align` then
+    gives each worker its subscriptions.
+    """
     manifest = create(state, settings)
     if manifest.router is None:
-        manifest = first_router(state, settings, manifest, sample() if callable(sample) else sample)
+        return first_router(state, settings, manifest, given(sample), ops)
+    plan = Plan(str(state.root), manifest, settings, manifest.batch)
+    if settings.router not in (None, plan.router.name):
+        seen = own_sample(plan)
+        if not len(seen.posts):
+            posts = given(sample)
+            seen = seen if posts is None else replace(seen, posts=post_sample(posts, plan.tokenizer))
+        return commit(state.manifests, manifest, with_router(state, settings, manifest, seen))
     return manifest
 
 
-def first_router(state: StateDirectory, settings: Settings, manifest: Manifest, sample: pa.Table | None) -> Manifest:
-    lon = sample["lon"].to_numpy() if sample is not None else np.empty(0)
-    lat = sample["lat"].to_numpy() if sample is not None else np.empty(0)
-    name = f"router/{manifest.version + 1:012d}.json"
-    UniformGrid.from_sample(lon, lat).save(state.root / name)
-    after = replace(manifest, router=name)
-    if sample is not None and len(sample):
-        after = replace(after, first_post=sample["ts"][0].as_py(), segments=(sample_terms(state, settings, sample),))
-    return commit(state.manifests, manifest, after)
+def given(table: Given) -> pa.Table | None:
+    return table() if callable(table) else table
+
+
+def first_router(
+    state: StateDirectory, settings: Settings, manifest: Manifest, posts: pa.Table | None, ops: Given
+) -> Manifest:
+    after = manifest
+    if posts is not None and len(posts):
+        after = replace(after, first_post=posts["ts"][0].as_py(), segments=(sample_terms(state, settings, posts),))
+    plan = Plan(str(state.root), after, settings)
+    asked = None if settings.router in (None, *BLIND) else given(ops)
+    seen = Sample(post_sample(posts, plan.tokenizer), op_sample(asked, plan.tokenizer, open_frequencies(plan)))
+    return commit(state.manifests, manifest, with_router(state, settings, after, seen))
+
+
+def with_router(state: StateDirectory, settings: Settings, manifest: Manifest, seen: Sample) -> Manifest:
+    name = f"router/{manifest.version + 1:012d}.arrow"
+    RoutingTable(build(settings.router or DEFAULT, seen, settings.workers)).save(state.root / name)
+    return replace(manifest, router=name)
 
 
 def sample_terms(state: StateDirectory, settings: Settings, sample: pa.Table) -> SegmentRef:

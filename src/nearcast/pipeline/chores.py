@@ -89,9 +89,9 @@ class Chores:
         self.report.segments += new
         self.report.count(merges=1, merged_rows=sum(ref.rows for ref in new))
 
-    def ref(self, kind: str, name: str, rows: int, size: int, old: list[SegmentRef], **facts: int) -> SegmentRef:
-        same = {ref.facts.get("workers") for ref in old} == {self.plan.settings.workers}
-        shared = {"workers": self.plan.settings.workers} if same else {}
+    def ref(self, kind: str, name: str, rows: int, size: int, old: list[SegmentRef], **facts: int | None) -> SegmentRef:
+        same = {ref.facts.get("layout") for ref in old} == {self.plan.layout}
+        shared = {"layout": self.plan.layout} if same else {}
         bounds = min(ref.min_ts for ref in old), max(ref.max_ts for ref in old)
         return SegmentRef(kind, name, rows, size, self.plan.batch, self.worker, *bounds, facts={**shared, **facts})
 
@@ -300,7 +300,9 @@ class Chores:
         return refs
 
     def write_subscriptions(self, rows: Rows, old: list[SegmentRef], ended: int) -> SegmentRef:
-        code = file_codes(rows.code, rows.code_offsets, *open_frequencies(self.plan))
+        code = rows.code
+        if is_nearest(old[0]) or not self.plan.router.shares:  # else their words have led them to this worker
+            code = file_codes(rows.code, rows.code_offsets, *open_frequencies(self.plan))
         if is_nearest(old[0]):
             rows = Rows(**{**rows.__dict__, "code": code})
             rows = rows.take(place_order(rows))
@@ -343,7 +345,7 @@ class Chores:
         if prints:
             arrays = {"fingerprints": np.unique(np.concatenate(prints))}
             size += write_table(path.with_suffix(".index.arrow"), bundle_table(arrays))
-        self.replace(old, [self.ref(RESULTS, name, len(whole), size, old, seq=old[0].facts["seq"], workers=0)])
+        self.replace(old, [self.ref(RESULTS, name, len(whole), size, old, seq=old[0].facts["seq"], layout=None)])
 
     def merge_terms(self) -> None:
         old = to_merge(self.manifest.of(TERMS))

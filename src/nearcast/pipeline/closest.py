@@ -22,6 +22,7 @@ from nearcast.pipeline.plan import Plan, open_reach, open_segments, write_closes
 from nearcast.pipeline.predicates import predicates_hold
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.resolve import Resolved
+from nearcast.pipeline.spread import own_posts
 from nearcast.state.deletes import deletes_for
 from nearcast.state.manifest import POSTS, SUBSCRIPTIONS, Manifest, SegmentRef
 from nearcast.state.standing import NO_POSTS, Answers, AnswerSet
@@ -131,12 +132,11 @@ class Closest:
             return
         alone = ClosestSet([self.fresh], self.first_post)
         since = int(self.fresh.segment.rows.start.min())
-        owners = plan.router.owners(plan.settings.workers)
         for ref in refs:
             if ref.max_ts < since:
                 continue
             segment = PostSegment(plan.state.path(ref.name))
-            rows = np.flatnonzero((segment.ts >= since) & (owners[segment.leaf] == self.worker))
+            rows = own_posts(plan, ref, segment, np.flatnonzero(segment.ts >= since), self.worker)
             deletes = deletes_for(plan.state, plan.manifest, ref).select(["id", "id_text"])
             deletes = pa.concat_tables([deletes, resolved.deletes.cast(deletes.schema)])
             rows = rows[~segment.deleted(deletes)[rows]]

@@ -15,12 +15,12 @@ from nearcast.pipeline.align import align
 from nearcast.pipeline.arrival import logged_arrival
 from nearcast.pipeline.batch import begin
 from nearcast.pipeline.packets import to_batches
-from nearcast.pipeline.plan import Plan
+from nearcast.pipeline.plan import Plan, open_router
 from nearcast.pipeline.route import Packets, route_ops, route_posts, route_rejects
 from nearcast.pipeline.run import checked, follow, with_fixed
 from nearcast.pipeline.settings import Inputs, Settings
 from nearcast.pipeline.stream import OnCommit, check_checkpoint, read_packets
-from nearcast.pipeline.warmup import warm_up
+from nearcast.pipeline.warmup import warm_up, warm_up_words
 from nearcast.sources.op_records import normalise_ops
 from nearcast.sources.raw import Raw, records_as_json, reject_table
 from nearcast.sources.records import normalise
@@ -63,6 +63,8 @@ def run_dataframes(
         sweep(directory)
         empty_spool(directory)
         warm_up()
+        if open_router(str(directory.root), directory.newest().router or "").textual:
+            warm_up_words()
         root = str(directory.root)
         packets = read_packets(spark, directory, chosen, Inputs())
         packets = packets.unionAll(posts.mapInArrow(post_router(root, chosen, dict(mapping or {})), SCHEMA))

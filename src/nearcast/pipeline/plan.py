@@ -14,11 +14,11 @@ from nearcast.index.segment import Segment
 from nearcast.kernels.grid import SUMMARY_BITS, set_bits
 from nearcast.model.ops import RANGE
 from nearcast.pipeline.settings import Settings
-from nearcast.routing.uniform_grid import UniformGrid
+from nearcast.routing.table import RoutingTable
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.directory import StateDirectory
 from nearcast.state.files import write_table
-from nearcast.state.manifest import SUBSCRIPTIONS, TERMS, Manifest
+from nearcast.state.manifest import SUBSCRIPTIONS, TERMS, Manifest, SegmentRef
 from nearcast.state.terms import TermTable, frequencies
 from nearcast.text.tokenizer import Tokenizer
 
@@ -48,8 +48,17 @@ class Plan:
         return Tokenizer(keep_accents=self.settings.keep_accents)
 
     @property
-    def router(self) -> UniformGrid:
+    def router(self) -> RoutingTable:
         return open_router(self.root, self.manifest.router or "")
+
+    @property
+    def layout(self) -> str:
+        """What decides which worker has what: a segment of the same layout is its owner's alone."""
+        return layout_of(self.router, self.settings.workers)
+
+    def mine(self, ref: SegmentRef, worker: int) -> bool:
+        """Whether a segment may hold something of a worker's leaves."""
+        return ref.facts.get("layout") != self.layout or ref.owner == worker
 
     @property
     def filing(self) -> Filing:
@@ -57,8 +66,13 @@ class Plan:
 
 
 @lru_cache(maxsize=2)
-def open_router(root: str, name: str) -> UniformGrid:
-    return UniformGrid.load(Path(root) / name)
+def open_router(root: str, name: str) -> RoutingTable:
+    return RoutingTable.load(Path(root) / name)
+
+
+@lru_cache(maxsize=4)
+def layout_of(router: RoutingTable, workers: int) -> str:
+    return router.layout(workers)
 
 
 _segments: dict[str, Segment] = {}

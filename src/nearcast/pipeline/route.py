@@ -6,14 +6,16 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index.posts import chunk
+from nearcast.index.posts import chunk, post_fingerprints
 from nearcast.kernels.grid import may_match
 from nearcast.model.ops import NEAREST, RANGE, TERMS
 from nearcast.model.posts import REJECTS as REJECTED
 from nearcast.pipeline.encode_ops import encode_ops, file_ops
 from nearcast.pipeline.packets import OPS, POSTS, REJECTS, SEEN, by_worker, pack
 from nearcast.pipeline.plan import Plan, open_frequencies, open_summary
+from nearcast.pipeline.spread import spread
 from nearcast.reader.rows import json_row, post_rows
+from nearcast.routing.table import EVERYTHING, NO_WORDS
 from nearcast.state.manifest import SUBSCRIPTIONS
 
 Packets = Iterator[tuple[int, bytes]]
@@ -34,29 +36,38 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
     workers = plan.settings.workers
     terms, offsets = plan.tokenizer.terms(posts["text"])
     lon, lat, ts = (chunk(posts[name]).to_numpy() for name in ("lon", "lat", "ts"))
-    leaves = plan.router.store(lon, lat)
+    router = plan.router
+    prints = post_fingerprints(posts) if router.textual or router.hashes else NO_WORDS
+    leaves = router.store(lon, lat, terms, offsets, prints)
+    cells = router.summary_cells(lon, lat)
     asked = {ref.asks for ref in plan.manifest.of(SUBSCRIPTIONS)}
 
     def may_want(asks: int) -> np.ndarray:
         if not drop:
             return np.ones(len(posts), np.bool_)
         some = asks in asked
-        return may_match(leaves, terms, offsets, open_summary(plan, asks)) if some else np.zeros(len(posts), np.bool_)
+        return may_match(cells, terms, offsets, open_summary(plan, asks)) if some else np.zeros(len(posts), np.bool_)
 
     wanted, near = may_want(RANGE), may_want(NEAREST)
     posts = posts.append_column("leaf", pa.array(leaves))
     posts = posts.append_column("wanted", pa.array(wanted)).append_column("near", pa.array(near))
     posts = posts.append_column("terms", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms)))
-    owners = plan.router.owners(workers)[leaves]
+    owners = router.owners(workers)[leaves]
     seen = {"posts": len(posts), "dropped": 0, "earliest": int(ts.min()), "latest": int(ts.max())}
+    some = np.ones(len(posts), np.bool_)
     if plan.settings.keep == "none":
         counted = may_want(TERMS)
         some = wanted | near | counted
-        posts = posts.append_column("counted", pa.array(counted)).filter(pa.array(some))
-        owners = owners[some]
-        seen["dropped"] = seen["posts"] - len(posts)
+        posts = posts.append_column("counted", pa.array(counted))
+        seen["dropped"] = int((~some).sum())
     for packet in pack(SEEN, pa.table({name: [value] for name, value in seen.items()}), order):
         yield order % workers, packet
+    if router.textual:
+        to = router.match(lon, lat, terms, offsets, leaves, open_summary(plan) if drop else EVERYTHING)
+        yield from spread(plan, posts, prints, *to, order)
+        return
+    if seen["dropped"]:
+        posts, owners = posts.filter(pa.array(some)), owners[some]
     for worker, table in by_worker(posts, owners, workers):
         for packet in pack(POSTS, table, order, plan.spool):
             yield worker, packet

@@ -18,12 +18,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.pipeline.align import align
 from nearcast.pipeline.batch import begin, create
+from nearcast.pipeline.plan import open_router
 from nearcast.pipeline.report import Report
+from nearcast.pipeline.sampling import sampled_ops
 from nearcast.pipeline.session import local_session, prime
 from nearcast.pipeline.settings import Inputs, Settings
 from nearcast.pipeline.source import OPS_LOG
 from nearcast.pipeline.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
-from nearcast.pipeline.warmup import is_warm, warm_up, warm_up_later
+from nearcast.pipeline.warmup import is_warm, warm_up, warm_up_later, warm_up_words
+from nearcast.routing.routers import DEFAULT, check_router
 from nearcast.sinks.files import deliver
 from nearcast.sources.file_log import FileLog, data_files
 from nearcast.sources.formats import ENDINGS
@@ -76,11 +79,13 @@ def opened(
         starting = pool.submit(local_session, cores(), memory, state.root / "spark.log")
         compiling = pool.submit(warm_up)
         try:
-            begin(state, settings, lambda: sample_of(inputs))
+            begin(state, settings, lambda: sample_of(inputs), lambda: sampled_ops(inputs))
             align(state, settings)
             sweep(state)
             empty_spool(state)
             compiling.result()
+            if open_router(str(state.root), state.newest().router or "").textual:
+                warm_up_words()
         except BaseException:
             starting.result().stop()
             raise
@@ -160,6 +165,7 @@ def checked(state: str, settings: Settings) -> StateDirectory:
     """The state directory, if it can be used with these settings."""
     directory = StateDirectory(Path(state).absolute())
     directory.refuse_if_foreign()
+    check_router(settings.router or DEFAULT)
     if directory.exists():
         fixed = directory.newest().settings
         for name in FIXED:

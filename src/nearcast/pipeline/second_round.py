@@ -7,11 +7,13 @@ from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report, Round
 from nearcast.pipeline.reports import report_terms
 from nearcast.pipeline.settle import settle
+from nearcast.pipeline.together import once_in_all
 from nearcast.state.manifest import Manifest, SegmentRef
 
 
 def second_round(plan: Plan, after: Manifest, reports: Sequence[Report], all_workers: Round) -> list[SegmentRef]:
     """The nearest, the reports on a beat, and the searches of the stream; `after` is what the first round leads to."""
+    once_in_all(plan, reports)
     return [
         *settle(plan, reports, all_workers),
         *report_terms(plan, after, reports, all_workers),

@@ -11,6 +11,7 @@ class Settings:
     """How a state is worked on. Times in microseconds."""
 
     workers: int = 2
+    router: str | None = None  # by name; None: the state's own, a uniform grid for a new one
     keep: str = "posts"  # or "none"
     index: str = "pyramid"  # or "gi2"
     keep_accents: bool = False

@@ -27,14 +27,16 @@ from nearcast.pipeline.plan import Plan, open_summary
 from nearcast.pipeline.settings import Settings
 from nearcast.pipeline.work import work
 from nearcast.reader.reader import Reader
+from nearcast.routing.partition import BY_POST, BY_QUERY, Partition
+from nearcast.routing.table import RoutingTable
 from nearcast.sources.records import normalise
 from nearcast.sources.world import World
 from nearcast.state.directory import StateDirectory
-from nearcast.state.manifest import POSTS
+from nearcast.state.manifest import POSTS, commit
 from nearcast.text.tokenizer import Tokenizer
 
 CACHE = Path(os.environ["NUMBA_CACHE_DIR"])  # the directory is one of these kernels' own
-STREAMING, SEARCHING = CACHE / "warm-stream", CACHE / "warm-search"
+STREAMING, SEARCHING, WORDS = CACHE / "warm-stream", CACHE / "warm-search", CACHE / "warm-words"
 PLACE = "loc INSIDE RECT(-180, -90, 180, 90)"
 SUBSCRIPTION = f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'coffee'"
 NEAREST = "SELECT * FROM stream WHERE text CONTAINS 'coffee' ORDER BY DISTANCE(loc, POINT(0, 50)) LIMIT 5"
@@ -128,6 +130,25 @@ def searches(folder: Path) -> None:
         len(list(reader.search(sql)))
 
 
+def words(folder: Path) -> None:
+    """Routing by words: a partition with nodes of both kinds, subscriptions and posts that meet there."""
+    posts, _ = normalise(World().posts(0, 100))
+    state, settings = StateDirectory(folder / "words"), Settings(workers=2)
+    begin(state, settings)
+    one = np.array([1], np.uint64)
+    cut = Partition(
+        "words", (-180.0, -90.0, 360.0, 180.0), 2, np.array([0, 1, 0, 1], np.int32),
+        np.array([BY_QUERY, BY_POST], np.uint8), np.array([0, 2, 4], np.int32), np.ones(4), np.array([0, 1, 0, 1]), 2,
+        np.repeat(one, 4), np.arange(5),
+    )  # fmt: skip
+    RoutingTable(cut).save(state.root / "router" / "words.arrow")
+    commit(state.manifests, state.newest(), replace(state.newest(), router="router/words.arrow"))
+    ops = {"op": ["subscribe"], "id": [1], "id_text": ["q"], "ts": pa.nulls(1, pa.int64()), "sql": [SUBSCRIPTION]}
+    for number in range(2):
+        run_batch(state, settings, ops=pa.table({**ops, "id_text": [f"q{number}"]}))
+        run_batch(state, settings, posts=[posts.slice(50 * number, 50)])
+
+
 def is_warm() -> bool:
     """Whether this machine has compiled what a stream needs."""
     return STREAMING.exists()
@@ -143,6 +164,14 @@ def warm_up() -> None:
         other.wait()
         rest(Path(name))
     mark(STREAMING)
+
+
+def warm_up_words() -> None:
+    """Compile what a router needs that cuts by words."""
+    if not WORDS.exists():
+        with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
+            words(Path(name))
+        mark(WORDS)
 
 
 def warm_up_searches() -> None:
@@ -172,4 +201,5 @@ def mark(path: Path) -> None:
 
 if __name__ == "__main__":
     warm_up()
+    warm_up_words()
     warm_up_searches()

@@ -23,6 +23,7 @@ from nearcast.pipeline.plan import Plan, open_segments, write_segment
 from nearcast.pipeline.predicates import predicates_hold
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.resolve import Resolved, resolve
+from nearcast.pipeline.spread import at_home, come_elsewhere, own_posts, possibly_in, whereabouts
 from nearcast.pipeline.terms import file_terms, late_pairs, open_standing, terms_refs
 from nearcast.state import results as outbox
 from nearcast.state.bundle import bundle_table, open_bundle
@@ -34,7 +35,7 @@ from nearcast.state.manifest import REJECTS as REJECTED
 from nearcast.state.results import LATE, MATCH, Results
 from nearcast.state.terms import TermTable
 
-ROUTED = ("wanted", "near", "counted")  # what the route says of a post, beside its leaf and terms
+ROUTED = ("wanted", "near", "counted", "home", "rank")  # columns of packets that no segment has
 
 
 def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
@@ -53,7 +54,7 @@ def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
     if kinds.SEEN in tables:
         task.count(tables[kinds.SEEN])
     if kinds.POSTS in tables:
-        posts, late = task.admit(tables[kinds.POSTS])
+        posts, late = task.admit(tables[kinds.POSTS], tables.get(kinds.PRINTS))
         found += task.match(posts, late, resolved)
         found += task.match_nearest(posts, late)
         found += task.miss_reports(posts, late)
@@ -72,14 +73,15 @@ class Task:
         self.worker = worker
         self.report = Report(worker)
         self.manifest = plan.manifest
+        self.looking: Segment | None = None
         self.first_post = NEVER if self.manifest.first_post is None else self.manifest.first_post
 
     def mine(self, ref: SegmentRef) -> bool:
         """Whether a segment may hold something of this worker's leaves."""
-        return ref.facts.get("workers") != self.plan.settings.workers or ref.owner == self.worker
+        return self.plan.mine(ref, self.worker)
 
     def add(self, kind: str, name: str, rows: int, size: int, **more: int) -> None:
-        facts = {"workers": self.plan.settings.workers}
+        facts = {"layout": self.plan.layout}
         ref = SegmentRef(kind, name, rows, size, self.plan.batch, self.worker, facts=facts, **more)
         self.report.segments.append(ref)
 
@@ -135,6 +137,7 @@ class Task:
             return None
         keepers, home = self.plan.router.keepers(rows, self.plan.settings.workers)
         mine = np.flatnonzero(keepers[:, self.worker])
+        self.looking = self._looking(rows)
         if not len(mine):
             return None
         rows = Rows(**{**rows.__dict__, "home": (home == self.worker).astype(np.uint8)})
@@ -145,29 +148,39 @@ class Task:
         self.report.count(filed=len(segment))
         return segment
 
+    def _looking(self, rows: Rows) -> Segment | None:
+        """New subscriptions that others keep, and that look at posts which this worker stores; None if these are just
+        those that it keeps.
+        """
+        if not self.plan.router.shares or self.plan.settings.keep == "none" or self.manifest.clock is None:
+            return None
+        storing, _ = self.plan.router.keepers(rows, self.plan.settings.workers, by_place=True)
+        picked = np.flatnonzero(storing[:, self.worker])
+        return Segment.build(rows, self.plan.filing, picked) if len(picked) else None
+
     def catch_up(self, resolved: Resolved) -> list[Results]:
         """Results of new subscriptions among the posts already kept; deletions of the same batch count."""
-        if self.own is None or self.plan.settings.keep == "none" or self.manifest.clock is None:
+        own = self.own if self.looking is None else self.looking
+        if own is None or self.plan.settings.keep == "none" or self.manifest.clock is None:
             return []
         found = []
         with self.report.timed("catch up"):
-            since = int(self.own.rows.start.min())
-            ends = resolved.ends.of(self.own)
-            owners = self.plan.router.owners(self.plan.settings.workers)
+            since = int(own.rows.start.min())
+            ends = resolved.ends.of(own)
             for ref in self.manifest.of(POSTS):
                 if ref.max_ts < since or not self.mine(ref):
                     continue
                 segment = PostSegment(self.plan.state.path(ref.name))
-                rows = np.flatnonzero((segment.ts >= since) & (owners[segment.leaf] == self.worker))
+                rows = own_posts(self.plan, ref, segment, np.flatnonzero(segment.ts >= since), self.worker)
                 deletes = deletes_for(self.plan.state, self.manifest, ref).select(["id", "id_text"])
                 deletes = pa.concat_tables([deletes, resolved.deletes.cast(deletes.schema)])
                 rows = rows[~segment.deleted(deletes)[rows]]
                 columns = segment.columns(rows)
-                matches = self.own.match(columns, ends, self.first_post)
+                matches = own.match(columns, ends, self.first_post)
                 if len(matches.posts):
                     hit, back = np.unique(matches.posts, return_inverse=True)
                     pairs = Matches(back, matches.rows, matches.candidates)
-                    found.append(self._results([(self.own.rows, pairs)], segment.take(rows[hit]), MATCH))
+                    found.append(self._results([(own.rows, pairs)], segment.take(rows[hit]), MATCH))
             found = [part for part in found if len(part)]
             return self._news(found, resolved) if found and len(resolved.again) else found
 
@@ -195,37 +208,44 @@ class Task:
         self.report.count(posts=sum(seen["posts"].to_pylist()), dropped=sum(seen["dropped"].to_pylist()))
         self.report.clock = max(seen["latest"].to_pylist())
 
-    def admit(self, posts: pa.Table) -> tuple[pa.Table, np.ndarray]:
-        """(posts without duplicates, which of them are older than retention)."""
+    def admit(self, posts: pa.Table, others: pa.Table | None = None) -> tuple[pa.Table, np.ndarray]:
+        """(posts without duplicates, which of them are older than retention). `others` tells of posts that other
+        workers have got.
+        """
         settings, report = self.plan.settings, self.report
         with report.timed("admit"):
             posts = posts.combine_chunks()
             prints = post_fingerprints(posts)
             first = np.zeros(len(posts), np.bool_)
             first[np.unique(prints, return_index=True)[1]] = True
-            first[first] = ~self._stored(prints[first], posts["ts"].to_numpy()[first])
-            report.count(duplicates=len(posts) - int(first.sum()))
+            first &= ~come_elsewhere(prints, posts, others)
+            first[first] = ~self._stored(prints[first], *(posts[name].to_numpy()[first] for name in ("ts", "leaf")))
+            report.count(duplicates=int((~first & at_home(posts)).sum()))
             if not first.all():
                 posts = posts.filter(pa.array(first)).combine_chunks()
             ts = posts["ts"].to_numpy()
             late = np.zeros(len(posts), np.bool_)
             if settings.retention is not None and self.manifest.clock is not None:
                 late = ts < self.manifest.clock - settings.retention
-                report.count(late=int(late.sum()))
+                report.count(late=int((late & at_home(posts)).sum()))
         return posts, late
 
-    def _stored(self, prints: np.ndarray, ts: np.ndarray) -> np.ndarray:
-        """Which fingerprints the state has already."""
+    def _stored(self, prints: np.ndarray, ts: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+        """Which posts the state has already, by their fingerprints."""
         out = np.zeros(len(prints), np.bool_)
         if not len(prints):
             return out
         kinds_ = (RESULTS, WINDOW) if self.plan.settings.keep == "none" else (POSTS,)
         begin, end = int(ts.min()), int(ts.max())
+        where = whereabouts(self.plan, leaves, self.worker)
         for ref in (ref for kind in kinds_ for ref in self.manifest.of(kind)):
-            if ref.rows and ref.min_ts <= end and ref.max_ts >= begin and self.mine(ref):
+            if ref.rows and ref.min_ts <= end and ref.max_ts >= begin:
                 path = self.plan.state.path(ref.name, ".index.arrow")
-                if path.exists():
-                    out |= sorted_members(np.asarray(open_bundle(path)["fingerprints"]), prints)
+                asked = possibly_in(self.plan, ref, where)
+                if asked.any() and path.exists():
+                    known = np.asarray(open_bundle(path)["fingerprints"])
+                    some = slice(None) if asked.all() else asked
+                    out[some] |= sorted_members(known, prints[some])
         return out
 
     def match(self, posts: pa.Table, late: np.ndarray, resolved: Resolved | None) -> list[Results]:
@@ -236,11 +256,19 @@ class Task:
             order = self.order = self.columns.z_order()
             wanted = order[posts["wanted"].to_numpy()[order]]
             found = self.standing(more=resolved, own=own).match(self.columns, wanted)
+            found = [(rows, self._reported(rows, matches, posts)) for rows, matches in found]
             report.count(candidates=sum(m.candidates for _, m in found), tried=len(wanted))
         with report.timed("results"):
             results = self._results(found, whole_posts(posts), MATCH, late)
             again = self.manifest.counts.get("again", 0) + (resolved.counts["again"] if resolved is not None else 0)
             return [once(results) if again else results]
+
+    def _reported(self, rows: Rows, matches: Matches, posts: pa.Table) -> Matches:
+        """Of the pairs found those that are this worker's to report."""
+        router, workers = self.plan.router, self.plan.settings.workers
+        if not router.shares:
+            return matches
+        return router.reported(matches, rows, self.columns, posts["leaf"].to_numpy(), self.worker, workers)
 
     def _results(
         self, found: list[tuple[Rows, Matches]], posts: pa.Table, kind: int, late: np.ndarray | None = None
@@ -279,7 +307,8 @@ class Task:
         kind, order = POSTS, self.order
         if plan.settings.keep == "none":
             kind, order = WINDOW, order[posts["counted"].to_numpy()[order]]
-        order = order[~late[order]] if late.any() else order
+        ours = at_home(posts) & ~late
+        order = order if ours.all() else order[ours[order]]
         if not len(order):
             return
         with report.timed("store"):
@@ -319,7 +348,7 @@ class Task:
         if not self.closest:
             return []
         with self.report.timed("nearest"):
-            order = self.order[posts["near"].to_numpy()[self.order]]
+            order = self.order[(posts["near"].to_numpy() & at_home(posts))[self.order]]
             whole = whole_posts(posts)
             found = []
             if late.any():
@@ -335,7 +364,7 @@ class Task:
         if clock is None or not terms_refs(self.manifest):
             return []
         with self.report.timed("reports"):
-            some = late | (self.columns.ts < clock - self.plan.settings.lateness)
+            some = (late | (self.columns.ts < clock - self.plan.settings.lateness)) & at_home(posts)
             order = self.order[some[self.order]]
             if not len(order):
                 return []
@@ -381,8 +410,7 @@ def columns_of(posts: pa.Table) -> PostColumns:
 
 def whole_posts(posts: pa.Table) -> pa.Table:
     """Routed posts as the model has them."""
-    own = ("leaf", "terms", *ROUTED)
-    return posts.drop_columns([name for name in own if name in posts.column_names])
+    return posts.drop_columns([name for name in ("leaf", "terms", *ROUTED) if name in posts.column_names])
 
 
 def ids_as_arrays(results: pa.Table) -> tuple[np.ndarray, np.ndarray]:

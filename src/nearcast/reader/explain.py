@@ -15,7 +15,7 @@ from nearcast.model.queries import Conditions, NearestQuery, Query, RangeQuery, 
 from nearcast.model.regions import Region
 from nearcast.reader.reader import Reader
 from nearcast.reader.rows import iso
-from nearcast.routing.uniform_grid import UniformGrid
+from nearcast.routing.table import RoutingTable
 from nearcast.state.manifest import ARCHIVE, POSTS
 
 MOST_SEGMENTS = 20  # told one by one
@@ -115,19 +115,7 @@ def _times(since: int, until: int) -> str:
 def _leaves(reader: Reader, encoded: dict[str, Any]) -> str:
     if reader.manifest.router is None:
         return "none yet"
-    router = UniformGrid.load(reader.state.root / reader.manifest.router)
-    touched = leaves_touched(router, *(encoded[name] for name in ("min_lon", "min_lat", "max_lon", "max_lat")))
+    router = RoutingTable.load(reader.state.root / reader.manifest.router)
+    min_lon, min_lat, max_lon, max_lat = (encoded[name] for name in ("min_lon", "min_lat", "max_lon", "max_lat"))
+    touched = len(router.leaves_in((min_lon, min_lat, max_lon, max_lat)))
     return f"{touched:,} of {router.leaves:,} touched (router {router.name})"
-
-
-def leaves_touched(router: UniformGrid, min_lon: float, min_lat: float, max_lon: float, max_lat: float) -> int:
-    """How many leaves of a grid a box touches; places beyond its extent belong to the border leaves."""
-    west, south, width, height = router.extent
-
-    def cell(value: float, origin: float, span: float) -> int:
-        return min(max(int((value - origin) / span * router.cells), 0), router.cells - 1)
-
-    rows = cell(max_lat, south, height) - cell(min_lat, south, height) + 1
-    spans = [(min_lon, max_lon)] if min_lon <= max_lon else [(min_lon, 180.0), (-180.0, max_lon)]
-    columns = {c for a, b in spans for c in range(cell(a, west, width), cell(b, west, width) + 1)}
-    return rows * len(columns)

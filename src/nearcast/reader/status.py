@@ -7,7 +7,7 @@ from typing import Any
 
 from nearcast.reader.reader import Reader
 from nearcast.reader.subscriptions import Subscriptions
-from nearcast.routing.uniform_grid import UniformGrid
+from nearcast.routing.table import RoutingTable
 from nearcast.state.directory import StateDirectory
 from nearcast.state.files import folder_size, open_table
 from nearcast.state.manifest import REJECTS, Manifest
@@ -57,7 +57,7 @@ class Status:
 def read_status(source: Reader | StateDirectory | str | Path) -> Status:
     reader = source if isinstance(source, Reader) else Reader(source)
     manifest = reader.manifest
-    router = UniformGrid.load(reader.state.root / manifest.router) if manifest.router else None
+    router = RoutingTable.load(reader.state.root / manifest.router) if manifest.router else None
     return Status(
         state=str(reader.state.root),
         version=manifest.version,

@@ -1,0 +1,110 @@
+"""PS2Stream's local load adjustment (seed 001 §V-A): the most loaded worker w_o hands cells to the least loaded w_l, as
+few queries as possible (Minimum Cost Migration, Definition 4).
+
+Cells of the paper's grid (64 a side) are blocks of the partition's finer cells here. A leaf's part of a block is a
+unit: that is what moves.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearcast.balancing.knapsack import gr
+from nearcast.balancing.moves import Loads, Move, cell_load, imbalance, leaf_nodes, leaf_shares, worker_loads
+from nearcast.balancing.redrawn import Redrawn, plain
+from nearcast.routing.partition import BY_POST, SPACE, Partition
+
+RATIO = 2.0  # σ; the paper gives no figure
+SIDE = 64  # blocks a side, as the grid of §VI-B
+
+Choose = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
+
+
+def adjust(
+    partition: Partition, loads: Loads, ratio: float = RATIO, choose: Choose = gr, side: int = SIDE
+) -> Move | None:
+    """Phase II: where L_max / L_min > σ (`ratio`), units of at least τ = (L_o - L_l) / 2 in load go from w_o to w_l,
+    chosen by GR or by another of `knapsack`. None if that would not lower the greater load.
+    """
+    load = worker_loads(partition, loads.leaf_load)
+    if imbalance(load) <= ratio:
+        return None
+    most, least = int(load.argmax()), int(load.argmin())
+    units = Units.of(partition, loads, most, side)
+    target = float(load[most] - load[least]) / 2
+    picked = choose(units.load, units.queries, target)
+    if not len(picked) or load[least] + units.load[picked].sum() >= load[most]:
+        picked = _within(units, picked, float(load[most] - load[least]))
+    if not len(picked):
+        return None
+    cause = f"L_max / L_min is {imbalance(load):.3g}, more than {ratio:g}: {len(picked)} cells to worker {least}"
+    return _moved(partition, loads, units, picked, least, cause)
+
+
+def _within(units: "Units", picked: np.ndarray, most: float) -> np.ndarray:
+    """A choice that leaves w_l below what w_o had: without its last units, where these are too heavy."""
+    sums = np.cumsum(units.load[picked])
+    return picked[sums < most]
+
+
+@dataclass(frozen=True)
+class Units:
+    """What a worker has of each block: (block, leaf), its load L_g and the number of queries S_g."""
+
+    side: int
+    block: np.ndarray
+    leaf: np.ndarray
+    load: np.ndarray
+    queries: np.ndarray
+
+    @classmethod
+    def of(cls, partition: Partition, loads: Loads, worker: int, side: int) -> "Units":
+        side = min(side, partition.cells)
+        node_of = leaf_nodes(partition)
+        mine = np.flatnonzero(partition.owner == worker)
+        share = leaf_shares(partition, loads)[mine]
+        query_share = np.where(partition.kind[node_of[mine]] == BY_POST, 1.0, share)
+        concerned = np.flatnonzero(np.isin(np.arange(partition.nodes), node_of[mine])[partition.node])
+        key = blocks(partition.cells, side)[concerned] * partition.nodes + partition.node[concerned]
+        places, at = np.unique(key, return_inverse=True)
+        load = np.bincount(at, cell_load(partition, loads)[concerned])
+        queries = np.bincount(at, loads.cell_transfer[concerned])
+        order = np.argsort(places % partition.nodes, kind="stable")  # by node, then by block
+        starts = np.searchsorted(places[order] % partition.nodes, np.arange(partition.nodes + 1))
+        begin, end = starts[node_of[mine]], starts[node_of[mine] + 1]
+        which = np.repeat(np.arange(len(mine)), end - begin)
+        place = order[np.arange(len(which)) - np.repeat(np.cumsum(end - begin) - (end - begin) - begin, end - begin)]
+        return cls(
+            side,
+            places[place] // partition.nodes,
+            mine[which],
+            load[place] * share[which],
+            queries[place] * query_share[which],
+        )
+
+
+def blocks(cells: int, side: int) -> np.ndarray:
+    """The block of each cell."""
+    at = np.arange(cells) * side // cells
+    return (at[:, None] * side + at[None, :]).reshape(-1)
+
+
+def _moved(partition: Partition, loads: Loads, units: Units, picked: np.ndarray, to: int, cause: str) -> Move:
+    """The partition in which the picked units belong to another worker. Cells that lose the same leaves become one new
+    node; those of SPACE nodes all become one leaf.
+    """
+    node_of = leaf_nodes(partition)
+    by_place: dict[tuple[int, int], list[int]] = {}
+    for unit in picked.tolist():
+        leaf = int(units.leaf[unit])
+        by_place.setdefault((int(node_of[leaf]), int(units.block[unit])), []).append(leaf)
+    groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for (node, block), leaves in by_place.items():
+        alike = (-1, ()) if partition.kind[node] == SPACE else (node, tuple(leaves))
+        groups.setdefault(alike, []).append(block * partition.nodes + node)
+    key = blocks(partition.cells, units.side) * partition.nodes + partition.node
+    redrawn = Redrawn(partition, loads)
+    for (node, moved), keys in groups.items():
+        redrawn.add(np.isin(key, keys), redrawn.nodes[node].given(moved, to) if moved else plain(to))
+    return redrawn.move("migrate", cause)
