@@ -27,6 +27,7 @@ from tests.pipeline.harness import ops_table
 
 BATCHES = 12
 A_BATCH = 60
+REPORTS = "SELECT TopK(text, 4) FROM stream WHERE time AFTER '{} seconds ago' SYNC 5 seconds"
 NEAREST = "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT({}, 50)) LIMIT 5"
 
 
@@ -60,13 +61,14 @@ def crashing_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int
 
 def stream(state: StateDirectory, settings: Settings) -> None:
     """Go on with the stream from wherever the state is: ops and posts in turn, sweeping now and then."""
-    posts, _ = normalise(World(seed=5).posts(0, BATCHES * A_BATCH))
+    posts, _ = normalise(World(seed=5, rate=10).posts(0, BATCHES * A_BATCH))
     begin(state, settings, posts.slice(0, 50))
     while (batch := state.newest().batch + 1) < BATCHES:
         if batch % 2 == 0:
             box = f"SELECT id FROM stream WHERE loc INSIDE RECT(-180, -90, 180, {30 + batch}) AND likes < 50"
             ops = [{"op": "subscribe", "id": f"q{batch}", "sql": SQL if batch % 4 else box}]
             ops += [{"op": "subscribe", "id": f"n{batch % 6}", "sql": NEAREST.format(batch)}]
+            ops += [{"op": "subscribe", "id": f"t{batch % 4}", "sql": REPORTS.format(8 + batch)}]
             ops += [{"op": "unsubscribe", "id": f"q{batch - 4}"}] if batch >= 4 else []
             run_batch(state, settings, ops=ops_table(ops))
         else:
@@ -76,7 +78,10 @@ def stream(state: StateDirectory, settings: Settings) -> None:
 
 
 def outbox(state: StateDirectory) -> list[tuple[Any, ...]]:
-    return [(row["query_id"], row["seq"], row["batch"], row["post_id"]) for row in read_results(state)]
+    return [
+        (row["query_id"], row["seq"], row["batch"], row.get("post_id"), row.get("window_end"), str(row.get("rows")))
+        for row in read_results(state)
+    ]
 
 
 @pytest.fixture
@@ -97,10 +102,11 @@ def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(
     with crashing_at(0, monkeypatch) as steps:
         stream(undisturbed, settings)
     expected = outbox(undisturbed)
-    assert len(expected) > 100 and undisturbed.newest().counts["merges"] > 3
+    counts = undisturbed.newest().counts
+    assert len(expected) > 100 and counts["reports"] > 10 and counts["merges"] > 3
     searched = [row["id"] for row in Reader(undisturbed).search(SQL)] if keep == "posts" else []
     thorough = bool(os.environ.get("NEARCAST_THOROUGH"))
-    for step in range(1, steps[0] + 1, 1 if thorough else 29):
+    for step in range(1, steps[0] + 1, 1 if thorough else 61):
         state = StateDirectory(tmp_path / f"step{step}")
         with crashing_at(step, monkeypatch), pytest.raises(Crash):
             stream(state, settings)
@@ -119,7 +125,7 @@ def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(
 def test_a_full_disk_stops_a_batch_and_the_next_try_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(workers=1)
     state = StateDirectory(tmp_path / "state")
-    posts, _ = normalise(World(seed=5).posts(0, 100))
+    posts, _ = normalise(World(seed=5, rate=10).posts(0, 100))
     begin(state, settings, posts)
 
     def full(*_: Any, **__: Any) -> None:
