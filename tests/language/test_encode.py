@@ -8,7 +8,7 @@ import pytest
 from nearcast.language import decode_code, encode_query, parse
 from nearcast.model.errors import QueryError
 from nearcast.model.expressions import Literal, Phrase
-from nearcast.model.ops import BEGINNING, NEAREST, NEVER, QUERY_FIELDS, RANGE
+from nearcast.model.ops import BEGINNING, NEAREST, NEVER, QUERY_FIELDS, RANGE, TERMS
 from nearcast.model.queries import NearestQuery, RangeQuery, TermsQuery, TimeBound
 from nearcast.model.regions import CIRCLE, EVERYWHERE, POLYGON, RECT
 from nearcast.text.tokenizer import Tokenizer
@@ -43,6 +43,8 @@ def test_a_query_for_everything():
         "k": 0,
         "at_lon": 0.0,
         "at_lat": 0.0,
+        "window": 0,
+        "beat": 0,
     }
 
 
@@ -135,12 +137,13 @@ def test_every_kind_is_encoded_by_what_it_asks_of_a_post():
     nearest = encode_query(parse(f"SELECT id FROM stream {by_distance}", TOKENIZER).query, 10 * DAY)
     assert nearest == ranged | {"asks": NEAREST, "k": 3, "at_lon": 1.0, "at_lat": 2.0}
     terms = parse(f"SELECT TopK(text) FROM stream {where} SYNC 1 minute", TOKENIZER).query
-    assert encode_query(terms, 10 * DAY) == ranged | {"columns": None}
+    reported = {"asks": TERMS, "k": 10, "window": DAY, "beat": 60 * SECOND}
+    assert encode_query(terms, 10 * DAY) == ranged | {"columns": None} | reported
 
 
 def test_a_window_that_slides_does_not_bound_the_posts_of_a_subscription():
     window = parse("SELECT TopK(text) FROM stream WHERE time AFTER '1 day ago' SYNC 1 minute", TOKENIZER).query
-    assert encode_query(window) == encoded()
+    assert encode_query(window) == encoded() | {"asks": TERMS, "k": 10, "window": DAY, "beat": 60 * SECOND}
     assert encode_query(window, 10 * DAY)["since"] == 9 * DAY + 1
     with pytest.raises(ValueError, match="clock"):
         encode_query(NearestQuery(lon=0, lat=0, k=1, after=TimeBound(ago=1)))

@@ -60,19 +60,19 @@ string: STRING
 name: NAME | QUOTED
 attribute: ATTRIBUTE | QUOTED
 
-NUMBER: /[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/
 COMPARISON: /<>|<=|>=|!=|=|<|>/
 %ignore /\s+/
 %ignore /--[^\n]*/
 """
 STRING = r"""'[^']*+(?:''[^']*+)*+'|"[^"]*+(?:""[^"]*+)*+\""""
 QUOTED = "`[^`]++`"
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 
 def _terminals() -> str:
     keywords = [f"{word}.2: /{'(?:time|ts)' if word == 'TIME' else word}\\b/i" for word in (*RESERVED, *_FREE)]
     name = rf"/(?!(?:{'|'.join(RESERVED)})\b)[^\W\d]\w*/i"
-    strings = [f"STRING: /{STRING}/", f"QUOTED: /{QUOTED}/"]
+    strings = [f"STRING: /{STRING}/", f"QUOTED: /{QUOTED}/", f"NUMBER: /{NUMBER}/"]
     return "\n".join([*strings, *keywords, *(f"{kind}: {name}" for kind in ("NAME", "ATTRIBUTE", "REGION", "UNIT"))])
 
 

@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from nearcast.language.conditions import conditions
 from nearcast.language.keywords import Tokenizer
 from nearcast.language.messages import either, nearest, pointed, shown
 from nearcast.language.places import point_of
 from nearcast.language.syntax import Argument, Call, Clause, Item, Name, Number, Order, Select, read_select, span_of
+from nearcast.language.templates import read_template
 from nearcast.language.times import duration
+from nearcast.model.errors import QueryError
 from nearcast.model.queries import NearestQuery, Query, RangeQuery, Statement, TermsQuery
 from nearcast.model.regions import Region
 
@@ -30,10 +33,17 @@ def parse(sql: str, tokenizer: Tokenizer, regions: Mapping[str, Region] | None =
 
     Raises QueryError, whose message points at the word, for anything that has no meaning or none yet.
     """
-    select = read_select(sql)
+    quick = read_template(sql)
+    if quick is not None:
+        with suppress(QueryError):  # it is found again below, with the place where it stands
+            return _meaning(sql, quick, tokenizer, regions or {})
+    return _meaning(sql, read_select(sql), tokenizer, regions or {})
+
+
+def _meaning(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[str, Region]) -> Statement:
     topk = _topk(sql, select.items or ())
     clauses = _clauses(sql, select, topk)
-    where = vars(conditions(sql, select, tokenizer, regions or {}))
+    where = vars(conditions(sql, select, tokenizer, regions))
     query: Query
     if topk:
         query = TermsQuery(**where, k=_number_of_terms(sql, topk), beat=_beat(sql, clauses))

@@ -217,6 +217,17 @@ def _plain(terminals: set[str]) -> str:
     return either([words for name, words in PLAIN_WORDS.items() if name in terminals] or ["something else"])
 
 
+def unquoted(written: str, span: Span) -> String:
+    """The string that stands in quotes at a place."""
+    quote, text = written[0], written[1:-1]
+    doubled: list[int] = []
+    at = text.find(quote)
+    while at >= 0:
+        doubled.append(at - len(doubled))
+        at = text.find(quote, at + 2)
+    return String(text.replace(quote * 2, quote), tuple(doubled), span)
+
+
 def _span(token: Token) -> Span:
     return Span(token.start_pos or 0, token.end_pos or 0)
 
@@ -259,13 +270,7 @@ class _Nodes(Transformer[Token, Any]):
         return Quantity(self.number(number), self.name(unit))
 
     def string(self, token: Token) -> String:
-        quote, text = token[0], token[1:-1]
-        doubled: list[int] = []
-        at = text.find(quote)
-        while at >= 0:
-            doubled.append(at - len(doubled))
-            at = text.find(quote, at + 2)
-        return String(text.replace(quote * 2, quote), tuple(doubled), _span(token))
+        return unquoted(token, _span(token))
 
     def constant(self, token: Token) -> Constant:
         return Constant(token.upper(), _span(token))

@@ -1,0 +1,64 @@
+"""A text read from a template means what it means."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearcast.language import parse
+from nearcast.language import parser as parsing
+from nearcast.language.syntax import read_select
+from nearcast.language.templates import read_template
+from nearcast.model.errors import QueryError
+from nearcast.text.tokenizer import Tokenizer
+
+TOKENIZER = Tokenizer()
+TEXTS = [
+    "SELECT * FROM stream WHERE loc INSIDE RECT({n}, {m}, 10, 20) AND text CONTAINS {s}",
+    "SELECT id, price2, `w 1` FROM stream WHERE price2 BETWEEN {n} AND {m} AND `w 1` IN ({s}, 'b', 3) LIMIT 10",
+    "select TopK(text, 5) from stream where time after '3 days ago' and a1 <= {n}"
+    " and loc inside CIRCLE(1,2,{m}km) SYNC 5min",
+    "EXPLAIN SELECT * FROM stream WHERE text OVERLAPS {s} ORDER BY DISTANCE(loc, POINT({n},{m})) LIMIT 3 -- {n} '{m}'",
+    "SELECT * FROM stream WHERE x = {s} AND y <> -.5e3 AND z IS NOT NULL FOR 72 HOURS;",
+    "SELECT * FROM stream WHERE x NOT IN ({n},{m}) AND u = TRUE AND time BETWEEN {n} AND '2024-01-01'",
+    "SELECT * FROM stream WHERE loc INSIDE POLYGON('POLYGON((0 0, {n} 0, 0 {m}, 0 0))')",
+    "SELECT * FROM stream WHERE {n} = x AND {s}",
+]
+numbers = st.one_of(
+    st.integers(-200, 200).map(str), st.floats(-99, 99).map(repr), st.sampled_from(["1.", ".5", "+3", "1e2", "2E-1"])
+)
+words = st.text(st.characters(codec="utf-8", exclude_characters="'"), max_size=12)
+strings = st.one_of(
+    words.map(lambda word: f"'{word}'"), st.sampled_from(["''", "'a''b'", '"a ""b"" c"', "'0'", '"-- x"', "'`a`'"])
+)
+
+
+def outcome(sql: str) -> object:
+    try:
+        return parse(sql, TOKENIZER)
+    except QueryError as error:
+        return str(error)
+
+
+@given(st.sampled_from(TEXTS), numbers, numbers, strings)
+@settings(max_examples=300, deadline=None)
+def test_the_same_meaning_and_the_same_mistakes(text: str, n: str, m: str, s: str) -> None:
+    sql = text.format(n=n, m=m, s=s)
+    quick = outcome(sql)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parsing, "read_template", lambda sql: None)
+        assert outcome(sql) == quick
+
+
+def test_values_stand_where_they_stand() -> None:
+    sql = "SELECT * FROM stream WHERE a = 'it''s' AND b = -12.5"
+    read_template("SELECT * FROM stream WHERE a = 'x' AND b = 1")
+    found, right = read_template(sql), read_select(sql)
+    assert found is not None
+    assert [each.values for each in found.where] == [each.values for each in right.where]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "sql", ["", "SELECT", "SELECT * FROM stream WHERE a = 'x", "'", "SELECT * FROM stream WHERE", "\ud800"]
+)
+def test_what_is_no_query_has_no_template(sql: str) -> None:
+    assert read_template(sql) is None
