@@ -88,9 +88,15 @@ def heat(share: np.ndarray) -> np.ndarray:
     return (HEAT[below] * (1 - part) + HEAT[below + 1] * part).astype(np.uint8)
 
 
+def is_dark(colours: np.ndarray) -> np.ndarray:
+    """Whether white shows better than black on each colour."""
+    dark: np.ndarray = colours @ np.array([0.3, 0.6, 0.1]) < 130
+    return dark
+
+
 def readable(colour: np.ndarray) -> Colour:
     """Black or white, whichever shows on a colour."""
-    return BLACK if float(np.asarray(colour, np.float64) @ (0.3, 0.6, 0.1)) > 130 else WHITE
+    return WHITE if is_dark(colour) else BLACK
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
