@@ -15,7 +15,7 @@ from nearcast.bench.canvas import Canvas, letters
 from nearcast.bench.routing import COLUMNS, numbers, variants
 from nearcast.bench.routing_plot import to_best
 from nearcast.bench.routing_sets import SETS, Grounds, Half, generated, make_set
-from nearcast.bench.routing_work import Fresh, Routed, checked, circles, copies, expand, work
+from nearcast.bench.routing_work import Fresh, Routed, checked, circles, copies, expand, indexed, work
 from nearcast.geo.distance import haversine_km
 from nearcast.kernels.partition import keyword_sets
 from nearcast.kernels.register import key_terms
@@ -31,6 +31,7 @@ from nearcast.routing.table import RoutingTable
 from nearcast.routing.tiles import bounds
 
 AT = {name: number for number, name in enumerate(COLUMNS)}
+STANDING = ("indexed_max_to_mean", "load_us", "post_leaves", "dropped")
 POSTS, QUERIES = 600, 150
 
 
@@ -68,7 +69,7 @@ def test_figures_lie_where_they_can_lie(done: dict[str, Any]) -> None:
             assert min(row[AT[column]] for column in ("ns_a_post", "ns_a_query", "table_kb", "build_s")) > 0
             assert row[AT["max_to_min"]] is None or row[AT["max_to_min"]] >= 1
             stands = name != "srq"
-            assert all((row[AT[column]] is not None) == stands for column in ("load_us", "post_leaves", "dropped"))
+            assert all((row[AT[column]] is not None) == stands for column in STANDING)
             if stands:
                 assert 0 <= row[AT["dropped"]] <= 1
                 assert row[AT["post_leaves"]] >= (1 - row[AT["dropped"]]) * 0.999
@@ -133,6 +134,25 @@ def test_what_is_checked_is_counted_as_defined(grounds: Grounds, name: str, rout
     found = checked(fresh, Routed.of(RoutingTable(partition), fresh), partition.leaves)
     assert found.sum() > 0
     assert found.tolist() == counted(later, fresh, partition).tolist()
+
+
+@pytest.mark.parametrize("router", ["kd", "text-metric", "everyone"])
+def test_with_an_index_that_knows_places_routers_share_out_the_same_sum(grounds: Grounds, router: str) -> None:
+    known, later = make_set("q1", grounds, QUERIES, seed=3)
+    fresh = Fresh.of(later)
+    table = RoutingTable(BUILDERS[router](known.sample, 3))
+    routed = Routed.of(table, fresh)
+    of_worker = indexed(fresh, routed, table.owners(3), 3)
+    reached = np.unique(routed.matched[0])
+    assert of_worker.sum() == pytest.approx(fresh.indexed[reached].sum()) and of_worker.sum() > 0
+    filed, terms = key_terms(fresh.standing.code, fresh.standing.code_offsets)
+    west, south, east, north = fresh.standing.boxes[filed].T
+    inside = sum(
+        int(((terms == term) & (west <= lon) & (lon <= east) & (south <= lat) & (lat <= north)).sum())
+        for post, (lon, lat) in enumerate(zip(later.posts.lon, later.posts.lat, strict=True))
+        for term in words_of(later, post)
+    )
+    assert inside <= fresh.indexed.sum() <= 3 * inside + 10  # cells that are touched, not boxes that have the post
 
 
 @pytest.mark.parametrize("name", ["srq", "stq", "crq", "ctq"])
@@ -248,10 +268,12 @@ def test_ranges_are_expanded_in_order() -> None:
     assert of.tolist() == [0, 0, 2, 2, 2] and values.tolist() == [3, 4, 5, 6, 7]
 
 
-def test_each_column_is_set_against_its_best() -> None:
-    best = to_best(np.array([[2.0, np.nan, 0.0], [4.0, np.nan, 3.0]]))
-    assert best[:, 0].tolist() == [1.0, 2.0] and np.isnan(best[:, 1]).all()
-    assert np.isnan(best[0, 2]) and best[1, 2] == 1.0
+def test_each_column_is_set_against_the_best_of_those_that_compare() -> None:
+    values = np.array([[2.0, np.nan, 0.0, 5.0], [4.0, np.nan, 3.0, 6.0], [1.0, 7.0, 1.5, 4.0]])
+    among = np.array([[True] * 4, [True, True, True, False], [False, False, False, True]])
+    best = to_best(values, among)
+    assert best[:, 0].tolist() == [1.0, 2.0, 0.5] and np.isnan(best[:, 1]).all()
+    assert np.isnan(best[0, 2]) and best[1:, 2].tolist() == [1.0, 0.5] and best[:, 3].tolist() == [1.25, 1.5, 1.0]
 
 
 def test_letters_are_drawn_and_what_lies_outside_is_left_out() -> None:

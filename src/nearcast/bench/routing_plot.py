@@ -1,4 +1,6 @@
-"""The plot of `bench routing`: for each figure a table of routers by sets, dark where a router is far from the best."""
+"""The plot of `bench routing`: for each figure a table of routers by sets, dark where a router is far from the best of
+those with a like number of leaves.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -8,43 +10,49 @@ import numpy as np
 from nearcast.bench.canvas import GREY, HIGH, PALE, Canvas, Colour, heat, readable, text_width
 
 PANELS = {
-    "checked": "posts checked a query, to the best router",
-    "work": "work by the cost model of SSTD, to the best router",
-    "load_us": "load of the busiest worker (PS2Stream, Definition 1), to the best router",
-    "busiest": "posts a query that the busiest worker checks, to the best router",
+    "checked": "posts checked a query",
+    "work": "work by the cost model of SSTD",
+    "load_us": "load of the busiest worker (PS2Stream, Definition 1)",
+    "indexed_max_to_mean": "busiest worker to the mean, with an index that knows places",
     "copies": "workers a query goes to",
 }
+AS_IT_IS = ("indexed_max_to_mean", "copies")  # ratios and counts that are told as they are
 WIDE, TALL = 62, 22  # of a cell, in pixels
 SIZE = 2  # of letters
 GAP = 24
 FARTHEST = 100.0  # times the best: darkest
 
 
-def draw(path: Path, figures: dict[str, dict[str, list[Any]]], columns: list[str]) -> None:
-    """Write a PNG. A cell is empty where a figure does not apply."""
+def draw(path: Path, figures: dict[str, dict[str, list[Any]]], columns: list[str], leaves: int) -> None:
+    """Write a PNG: each figure over the least of the routers with at most so many leaves, so a router with more may be
+    below 1. A cell is empty where a figure does not apply.
+    """
     sets = list(figures)
     routers = list(dict.fromkeys(router for rows in figures.values() for router in rows))
     left = GAP + max((text_width(router, SIZE) for router in routers), default=0) + 10
     top = 2 * GAP + max((text_width(name, SIZE) for name in sets), default=0)
     height = top + len(routers) * TALL + GAP
-    width = max(left + len(sets) * WIDE, *(GAP + text_width(title, SIZE) for title in PANELS.values())) + GAP
+    titles = {column: f"{title}, to the best of at most {leaves} leaves" for column, title in PANELS.items()}
+    titles |= {column: PANELS[column] for column in AS_IT_IS}
+    width = max(left + len(sets) * WIDE, *(GAP + text_width(title, SIZE) for title in titles.values())) + GAP
     canvas = Canvas(width, height * len(PANELS))
-    for number, (column, title) in enumerate(PANELS.items()):
-        at = columns.index(column)
-        values = np.array(
-            [[_number(figures[name].get(router), at) for name in sets] for router in routers], np.float64
-        ).reshape(len(routers), len(sets))
-        if column != "copies":
-            values = to_best(values)
+    table = {
+        column: np.array([[_number(figures[name].get(router), at) for name in sets] for router in routers])
+        for at, column in enumerate(columns)
+    }
+    for number, (column, title) in enumerate(titles.items()):
+        values = table[column]
+        if column not in AS_IT_IS:
+            values = to_best(values, table["leaves"] <= leaves)
         panel(canvas, number * height, left, top, title, routers, sets, values)
     canvas.write(path)
 
 
-def to_best(values: np.ndarray) -> np.ndarray:
-    """Each column over its least value above 0; NaN where there is none."""
-    out = np.where(values > 0, values, np.nan)
-    known = ~np.isnan(out).all(axis=0)
-    out[:, known] /= np.nanmin(out[:, known], axis=0)
+def to_best(values: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """Each column over the least above 0 of the values `among` which is chosen; NaN where there is none."""
+    known = np.where(values > 0, values, np.nan)
+    best = np.min(np.where(among, known, np.nan), axis=0, where=among & ~np.isnan(known), initial=np.inf)
+    out: np.ndarray = known / np.where(np.isfinite(best), best, np.nan)
     return out
 
 

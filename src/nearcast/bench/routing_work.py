@@ -13,6 +13,10 @@ its posts, |O| the posts that it stores (for searches) or that reach it (for sta
 Both are posts a query, summed over the leaves. A query for the nearest gets the leaves that the circle to its k-th
 answer touches; a CKQ is kept by all workers all the same (§4.2).
 
+**Indexed**, counted. What workers check with an index that knows places: for a post the standing queries that touch its
+cell and are filed under a word of it (seed 002 §4.1, eq. 1). The sum is the same for all routers, the shares are not; a
+post that several workers match counts for each with its part.
+
 **Load** of a worker is that of Definition 1 of seed 001 (`routing.load`), the queries standing for more of their kind.
 """
 
@@ -27,9 +31,11 @@ from nearcast.kernels.grid import SUMMARY_BITS, may_match, set_bits
 from nearcast.kernels.mix import fingerprints
 from nearcast.kernels.partition import keyword_sets, known_words
 from nearcast.kernels.register import key_terms
+from nearcast.routing.a_grid import cell_costs, granularity
 from nearcast.routing.load import Costs
-from nearcast.routing.sample import CKQ, CRQ, SKQ, Posts
+from nearcast.routing.sample import CKQ, CRQ, SKQ, Posts, Queries, Sample
 from nearcast.routing.table import RoutingTable
+from nearcast.routing.tally import cells_of, extent_of
 from nearcast.sources.world.geography import KM_PER_DEGREE
 from nearcast.sources.world.query_sets.tables import square_around
 
@@ -70,6 +76,19 @@ class Fresh:
     @property
     def queries(self) -> int:
         return len(self.searches) + len(self.standing)
+
+    @cached_property
+    def indexed(self) -> np.ndarray:
+        """What each post is checked against with an index that knows places: the mean of its cell of A-Grid's grid."""
+        rows, none = self.standing, np.zeros(len(self.standing), np.int64)
+        kinds = np.full(len(rows), CRQ, np.uint8)
+        queries = Queries(kinds, rows.boxes, rows.code, rows.code_offsets.astype(np.int64), none, none)
+        sample = Sample(self.posts, queries)
+        extent, side = extent_of(sample), granularity(sample)
+        cells = cells_of(self.posts, extent, side)
+        share = cell_costs(sample, extent, side).reshape(-1) / np.maximum(np.bincount(cells, minlength=side * side), 1)
+        out: np.ndarray = share[cells]
+        return out
 
     @cached_property
     def _keys(self) -> tuple[np.ndarray, np.ndarray]:
@@ -187,6 +206,15 @@ def _standing(fresh: Fresh, routed: Routed, leaves: int) -> np.ndarray:
     index = np.minimum(np.searchsorted(places, spot), max(len(places) - 1, 0))
     met = places[index] == spot if len(places) else np.zeros(len(spot), np.bool_)
     return out + np.bincount(where[pair][met], queries[index[met]], leaves)
+
+
+def indexed(fresh: Fresh, routed: Routed, owners: np.ndarray, workers: int) -> np.ndarray:
+    """Of each worker, what it checks with an index that knows places."""
+    post, leaf = routed.matched
+    pairs = np.unique(post * workers + owners[leaf])
+    shared = np.bincount(pairs // workers, minlength=len(fresh.posts))
+    post = pairs // workers
+    return np.bincount(pairs % workers, fresh.indexed[post] / shared[post], workers)
 
 
 def loads(fresh: Fresh, routed: Routed, table: RoutingTable, workers: int, costs: Costs) -> np.ndarray:
