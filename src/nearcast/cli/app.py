@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from nearcast.cli import bench, demo, ops, results, run, search, status
+from nearcast.cli import bench, demo, ops, plan, results, run, search, status
 
 app = typer.Typer(
     name="nearcast",
@@ -43,4 +43,5 @@ app.command()(ops.unsubscribe)
 app.command()(ops.subscriptions)
 app.command()(results.results)
 app.command()(status.status)
+app.command()(plan.plan)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(bench.bench)

@@ -1,0 +1,291 @@
+"""`bench routing` at tiny sizes: its figures fit together, and what it counts is what the definitions say."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nearcast.bench import routing
+from nearcast.bench.canvas import Canvas, letters
+from nearcast.bench.routing import COLUMNS, numbers, variants
+from nearcast.bench.routing_plot import to_best
+from nearcast.bench.routing_sets import SETS, Grounds, Half, generated, make_set
+from nearcast.bench.routing_work import Fresh, Routed, checked, circles, copies, expand, indexed, work
+from nearcast.geo.distance import haversine_km
+from nearcast.kernels.partition import keyword_sets
+from nearcast.kernels.register import key_terms
+from nearcast.model.errors import BadInput
+from nearcast.routing import qt_tree, uniform_grid
+from nearcast.routing.cost import workload, works
+from nearcast.routing.load import MEASURED
+from nearcast.routing.partition import Partition
+from nearcast.routing.routers import BUILDERS
+from nearcast.routing.sample import CKQ, SKQ, STQ, TYPES
+from nearcast.routing.statistics import DEPTH, Statistics
+from nearcast.routing.table import RoutingTable
+from nearcast.routing.tiles import bounds
+
+AT = {name: number for number, name in enumerate(COLUMNS)}
+STANDING = ("indexed_max_to_mean", "load_us", "post_leaves", "dropped")
+POSTS, QUERIES = 600, 150
+
+
+def quiet(text: str) -> None:
+    """Progress that nobody watches."""
+
+
+@pytest.fixture(scope="module")
+def grounds() -> Grounds:
+    return Grounds(generated(POSTS, seed=3), seed=3)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    png = tmp_path_factory.mktemp("plot") / "routing.png"
+    out = routing.run(quiet, posts=1000, queries=400, sets="q1,srq", workers="3", theta="16", png=str(png))
+    assert png.read_bytes().startswith(b"\x89PNG")
+    return out
+
+
+def test_every_router_is_measured_on_every_set_and_the_figures_are_json(done: dict[str, Any]) -> None:
+    assert json.loads(json.dumps(done)) == done
+    assert set(done["figures"]) == {"q1", "srq"}
+    for rows in done["figures"].values():
+        assert set(BUILDERS) | {"agrid/16", "grid/16", "grid/4"} == set(rows)
+        assert all(len(row) == len(COLUMNS) for row in rows.values())
+
+
+def test_figures_lie_where_they_can_lie(done: dict[str, Any]) -> None:
+    for name, rows in done["figures"].items():
+        for row in rows.values():
+            assert row[AT["leaves"]] >= 1 and row[AT["work"]] >= 0 and row[AT["checked"]] > 0
+            assert row[AT["checked"]] / 3 <= row[AT["busiest"]] * 1.001 <= row[AT["checked"]] * 1.002
+            assert 1 <= row[AT["copies"]] <= 3
+            assert min(row[AT[column]] for column in ("ns_a_post", "ns_a_query", "table_kb", "build_s")) > 0
+            assert row[AT["max_to_min"]] is None or row[AT["max_to_min"]] >= 1
+            stands = name != "srq"
+            assert all((row[AT[column]] is not None) == stands for column in STANDING)
+            if stands:
+                assert 0 <= row[AT["dropped"]] <= 1
+                assert row[AT["post_leaves"]] >= (1 - row[AT["dropped"]]) * 0.999
+
+
+def test_without_an_index_there_is_most_work_for_standing_queries(done: dict[str, Any]) -> None:
+    rows = done["figures"]["q1"]
+    for column in ("work", "checked"):
+        most = rows["everyone"][AT[column]]
+        assert all(row[AT[column]] <= most * 1.001 for row in rows.values())
+    assert rows["everyone"][AT["copies"]] == 3
+
+
+def test_the_findings_are_ratios_of_the_figures(done: dict[str, Any]) -> None:
+    rows, found = done["figures"]["srq"], done["findings"]["srq checked kdt to qt"]
+    assert found["value"] == pytest.approx(rows["kdt"][AT["checked"]] / rows["qt"][AT["checked"]], rel=1e-3)
+    assert found["met"] == (found["value"] >= 1.01)
+    assert sum(name.startswith("q1 load_us") for name in done["findings"]) == 2  # space and text
+
+
+# -- what is counted, one by one ---------------------------------------------------------------------------------------
+
+
+def words_of(half: Half, post: int) -> set[int]:
+    begin, end = half.posts.offsets[post : post + 2]
+    return set(half.posts.terms[begin:end].tolist()) - {0}
+
+
+def word_sets(fresh: Fresh, row: int) -> list[set[int]]:
+    rows, starts, terms = keyword_sets(fresh.searches.code, fresh.searches.code_offsets.astype(np.int64))
+    return [set(terms[starts[s] : starts[s + 1]].tolist()) for s in np.flatnonzero(rows == row)]
+
+
+def counted(half: Half, fresh: Fresh, partition: Partition) -> np.ndarray:
+    """The definition of `routing_work`, leaf by leaf, pair by pair."""
+    routed, table = Routed.of(RoutingTable(partition), fresh), RoutingTable(partition)
+    out = np.zeros(table.leaves)
+    stored = [np.flatnonzero(routed.stored == leaf) for leaf in range(table.leaves)]
+    heard = [set().union(*(words_of(half, post) for post in posts)) for posts in stored]
+    for row, (begin, end) in enumerate(pairwise(table.leaves_of(fresh.searches, by_place=True)[0])):
+        for leaf in table.leaves_of(fresh.searches, by_place=True)[1][begin:end]:
+            if any(words <= heard[leaf] for words in word_sets(fresh, row)):
+                out[leaf] += len(stored[leaf])
+    filed, terms = key_terms(fresh.standing.code, fresh.standing.code_offsets)
+    keepers = set(zip(*(part.tolist() for part in routed.kept), strict=True))
+    for post, leaf in zip(*(part.tolist() for part in routed.matched), strict=True):
+        own = words_of(half, post) | {0}
+        out[leaf] += sum(
+            (row, leaf) in keepers and term in own for row, term in zip(filed, terms.tolist(), strict=True)
+        )
+    return out
+
+
+@pytest.mark.parametrize("name", ["q1", "srq", "mix", "ctq", "tornado-selective"])
+@pytest.mark.parametrize("router", ["grid/4", "qt", "kdt", "text-metric", "everyone"])
+def test_what_is_checked_is_counted_as_defined(grounds: Grounds, name: str, router: str) -> None:
+    known, later = make_set(name, grounds, QUERIES, seed=3)
+    fresh = Fresh.of(later)
+    partition = dict(variants(["grid", "qt", "kdt", "text-metric", "everyone"], 3, [10], MEASURED))[router](
+        known.sample, 3
+    )
+    found = checked(fresh, Routed.of(RoutingTable(partition), fresh), partition.leaves)
+    assert found.sum() > 0
+    assert found.tolist() == counted(later, fresh, partition).tolist()
+
+
+@pytest.mark.parametrize("router", ["kd", "text-metric", "everyone"])
+def test_with_an_index_that_knows_places_routers_share_out_the_same_sum(grounds: Grounds, router: str) -> None:
+    known, later = make_set("q1", grounds, QUERIES, seed=3)
+    fresh = Fresh.of(later)
+    table = RoutingTable(BUILDERS[router](known.sample, 3))
+    routed = Routed.of(table, fresh)
+    of_worker = indexed(fresh, routed, table.owners(3), 3)
+    reached = np.unique(routed.matched[0])
+    assert of_worker.sum() == pytest.approx(fresh.indexed[reached].sum()) and of_worker.sum() > 0
+    filed, terms = key_terms(fresh.standing.code, fresh.standing.code_offsets)
+    west, south, east, north = fresh.standing.boxes[filed].T
+    inside = sum(
+        int(((terms == term) & (west <= lon) & (lon <= east) & (south <= lat) & (lat <= north)).sum())
+        for post, (lon, lat) in enumerate(zip(later.posts.lon, later.posts.lat, strict=True))
+        for term in words_of(later, post)
+    )
+    assert inside <= fresh.indexed.sum() <= 3 * inside + 10  # cells that are touched, not boxes that have the post
+
+
+@pytest.mark.parametrize("name", ["srq", "stq", "crq", "ctq"])
+def test_work_is_that_of_the_cost_model_where_leaves_are_cells_of_j(grounds: Grounds, name: str) -> None:
+    half, _ = make_set(name, grounds, QUERIES, seed=3)
+    partition = qt_tree.build_space(half.sample, 3, theta=16)
+    table, fresh = RoutingTable(partition), Fresh.of(half)
+    routed = Routed.of(table, fresh)
+    j = Statistics.of(half.sample, word_depth=DEPTH)
+    found = work(fresh, routed, table.leaves)
+    stands = name in ("crq", "ctq")
+    for leaf, (x0, y0, x1, _) in enumerate(bounds(partition).tolist()):
+        side = x1 - x0
+        level = int(np.log2(partition.cells // side))
+        posts = routed.matched[1] == leaf if stands else routed.stored == leaf
+        own = (routed.matched[0] if stands else np.arange(len(half.posts)))[posts]
+        words = np.array(sorted(set().union(*(words_of(half, post) for post in own.tolist()))), np.uint64)
+        expected = workload(j, works(j, level, x0 // side, y0 // side, len(own), words))
+        assert found[leaf] == pytest.approx(expected, rel=0.01, abs=1e-9)
+    assert found.sum() > 0
+
+
+def test_on_searches_the_qt_tree_has_no_more_work_by_its_model_than_a_quadtree(grounds: Grounds) -> None:
+    half, _ = make_set("srq", grounds, QUERIES, seed=3)
+    fresh = Fresh.of(half)
+    total = {}
+    for way in ("best", "space", "text"):
+        table = RoutingTable(qt_tree.build(half.sample, 3, theta=16, ways=way))
+        total[way] = work(fresh, Routed.of(table, fresh), table.leaves).sum()
+    assert total["best"] <= min(total["space"], total["text"]) * 1.02
+
+
+def test_a_circle_reaches_to_the_kth_nearest_post_with_the_word(grounds: Grounds) -> None:
+    _, half = make_set("skq", grounds, 40, seed=3)
+    boxes = circles(half.posts, half.rows, k=3)
+    sample, whole = half.sample, 0
+    _, terms = key_terms(half.rows.code, half.rows.code_offsets)
+    for row in range(len(half.rows)):
+        lon, lat = sample.queries.boxes[row, :2].tolist()
+        distances = sorted(
+            haversine_km(lon, lat, float(half.posts.lon[post]), float(half.posts.lat[post]))
+            for post in range(len(half.posts)) if int(terms[row]) in words_of(half, post)
+        )  # fmt: skip
+        if len(distances) < 3:
+            assert boxes[row].tolist() == [-180.0, -90.0, 180.0, 90.0]
+            whole += 1
+        else:
+            assert (boxes[row, 3] - lat == pytest.approx(distances[2] / 111.195, rel=1e-4)) or boxes[row, 3] == 90.0
+    assert 0 < whole < len(half.rows)
+
+
+def test_every_worker_keeps_a_standing_query_for_the_nearest(grounds: Grounds) -> None:
+    known, later = make_set("mix", grounds, QUERIES, seed=3)
+    table = RoutingTable(uniform_grid.build(known.sample, 5))
+    kept = copies(Fresh.of(later), table, 5)
+    near = np.r_[later.type[later.type < 3], later.type[later.type >= 3]] == CKQ
+    assert kept[near].all() and not kept[~near].all() and kept.any(axis=1).all()
+
+
+# -- sets --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_fresh_queries_are_others_of_the_same_set(grounds: Grounds, name: str) -> None:
+    known, later = make_set(name, grounds, QUERIES, seed=3)
+    assert len(known.rows) == len(later.rows) == QUERIES and len(known.posts) == len(later.posts) == POSTS
+    assert not np.array_equal(known.rows.boxes, later.rows.boxes)
+    kinds = set(known.type.tolist())
+    assert kinds == (set(range(6)) if name == "mix" else {TYPES.index(name.partition("-")[0])} if name[1:3] in
+                     ("rq", "kq", "tq") else {TYPES.index("crq")})  # fmt: skip
+    queries = known.sample.queries
+    points = (queries.boxes[:, :2] == queries.boxes[:, 2:]).all(axis=1)
+    assert np.array_equal(points, np.isin(known.type, (SKQ, CKQ)))
+    wordless = np.diff(queries.code_offsets) == 0
+    assert np.array_equal(wordless, np.isin(known.type, (STQ, TYPES.index("ctq"))))
+    if name.endswith("gau"):
+        assert np.hypot(known.posts.lon, known.posts.lat).max() < 6
+
+
+def test_real_posts_are_taken_from_a_file(tmp_path: Path) -> None:
+    made = generated(1000, seed=2).known
+    pq.write_table(made.select(["lon", "lat", "text"]), tmp_path / "posts.parquet")
+    out = routing.run(
+        quiet, posts=5000, queries=100, sets="srq", routers="kd", data=str(tmp_path / "posts.parquet"), workers=2
+    )
+    assert out["parameters"]["data"] == "posts.parquet" and list(out["figures"]["srq"]) == ["kd"]
+    for path, table in (("no.parquet", None), ("bare.parquet", pa.table({"lon": [1.0]}))):
+        if table is not None:
+            pq.write_table(table, tmp_path / path)
+        with pytest.raises(BadInput, match="lon, lat and text"):
+            routing.run(quiet, data=str(tmp_path / path))
+
+
+@pytest.mark.parametrize("bad", ["", "1,x", "0", "4;5"])
+def test_lists_of_numbers_have_commas(bad: str) -> None:
+    assert numbers("workers", "1,4") == [1, 4] and numbers("workers", 3) == [3]
+    with pytest.raises(BadInput, match="whole numbers"):
+        numbers("workers", bad)
+
+
+def test_unknown_sets_and_routers_are_refused() -> None:
+    with pytest.raises(BadInput, match="--sets q9: there is q1"):
+        routing.run(quiet, sets="q1,q9")
+    with pytest.raises(BadInput, match="--routers best: there is grid"):
+        routing.run(quiet, routers="best")
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
+def test_ranges_are_expanded_in_order() -> None:
+    of, values = expand(np.array([3, 7, 5]), np.array([5, 7, 8]))
+    assert of.tolist() == [0, 0, 2, 2, 2] and values.tolist() == [3, 4, 5, 6, 7]
+
+
+def test_each_column_is_set_against_the_best_of_those_that_compare() -> None:
+    values = np.array([[2.0, np.nan, 0.0, 5.0], [4.0, np.nan, 3.0, 6.0], [1.0, 7.0, 1.5, 4.0]])
+    among = np.array([[True] * 4, [True, True, True, False], [False, False, False, True]])
+    best = to_best(values, among)
+    assert best[:, 0].tolist() == [1.0, 2.0, 0.5] and np.isnan(best[:, 1]).all()
+    assert np.isnan(best[0, 2]) and best[1:, 2].tolist() == [1.0, 0.5] and best[:, 3].tolist() == [1.25, 1.5, 1.0]
+
+
+def test_letters_are_drawn_and_what_lies_outside_is_left_out() -> None:
+    canvas = Canvas(20, 10)
+    canvas.text(-3, -2, "QT 64 × é", size=2)
+    canvas.box(15, 5, 50, 50, (1, 2, 3))
+    assert canvas.pixels[9, 19].tolist() == [1, 2, 3] and (canvas.pixels[:5] < 255).any()
+    assert letters("I").tolist() == [[c == "#" for c in row] for row in (
+        " ### ", "  #  ", "  #  ", "  #  ", "  #  ", "  #  ", " ### ")]  # fmt: skip
+    assert np.array_equal(letters("é"), letters("?")) and letters("ab", 3).shape == (21, 33)
+
+
+def test_a_picture_that_cannot_be_written_is_one_clear_message(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot be written"):
+        Canvas(3, 3).write(tmp_path / "no folder" / "x.png")
