@@ -20,7 +20,7 @@ from nearcast.sources.raw import Raw, reject_table
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import ARCHIVE, NEAREST, SUBSCRIPTIONS
 from tests.pipeline import harness
-from tests.pipeline.harness import MINUTE, NOON, Streams, check, check_nearest, run, shuffled, start, step
+from tests.pipeline.harness import MINUTE, NOON, Streams, check, check_nearest, fold, run, shuffled, start, step
 from tests.pipeline.oracle import Batch, Oracle
 
 FIRST = [{"id": 1, "ts": NOON, "lon": 0.0, "lat": 0.0, "text": "the first post"}]
@@ -357,3 +357,20 @@ def test_the_same_question_again_as_columns_or_text_is_the_same(tmp_path: Path) 
     state = run(tmp_path, Settings(), batches, sample=FIRST)
     assert [(row["kind"], row["post_id"]) for row in read_results(state)] == [("enter", 1)]
     assert state.newest().counts["repeated"] == 1
+
+
+def test_an_answer_that_was_ended_before_it_began_leaves_when_it_is_forgotten(tmp_path: Path) -> None:
+    """Merging drops the subscription; what had entered must not stay with an id that others may take over."""
+    state, settings = StateDirectory(tmp_path), Settings(workers=2)
+    start(state, settings, FIRST)
+    sql = "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT(2, 48)) LIMIT 2"
+    late = {"op": "subscribe", "id": 1, "sql": sql, "ts": NOON + MINUTE}
+    posts = [{"id": n, "ts": NOON + (2 + n) * MINUTE, "lon": 2.0 + n, "lat": 48.0, "text": "rain"} for n in range(1, 7)]
+    step(state, settings, Batch(ops=[late]))
+    step(state, settings, Batch(posts=posts[:3]))
+    assert fold(state)[1]
+    before = {"op": "unsubscribe", "id": 1, "ts": NOON - MINUTE}
+    step(state, settings, Batch(ops=[before]))
+    for post in posts[3:]:
+        step(state, settings, Batch(posts=[post]))
+    assert not state.newest().of("subscriptions") and not fold(state)[1]

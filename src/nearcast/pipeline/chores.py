@@ -292,7 +292,9 @@ class Chores:
         over = (rows.end <= clock) | (rows.end <= rows.start)
         dead = (rows.end <= rows.start) | (over & (retention is not None) & (rows.end <= clock - (retention or 0)))
         if nearest:
-            self.report.forgotten += rows.seq[dead].tolist()
+            never = rows.end <= rows.start  # what they had leaves, and nobody else would tell of it
+            self.report.superseded += rows.seq[never].tolist()
+            self.report.forgotten += rows.seq[dead & ~never].tolist()
         refs = []
         for kind, mask in ((0, ~over), (1, over & ~dead)):
             if mask.any():
