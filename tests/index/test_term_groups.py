@@ -99,7 +99,9 @@ class World:
     def window(self, parts: int) -> Window:
         tokenizer = Tokenizer()
         known = {int(tokenizer.terms(pa.array([word]))[0][0]): word for word in self.words}
-        return Windows().open(self.segments(parts), -1, lambda terms: pa.array([known[t] for t in terms.tolist()]))
+        return Windows(np.empty(0, np.uint64)).open(
+            self.segments(parts), -1, lambda terms: pa.array([known[t] for t in terms.tolist()])
+        )
 
 
 def parsed(texts: list[str]) -> list[TermsQuery]:

@@ -133,6 +133,13 @@ def test_any_stream_gives_the_reports_it_means(seed: int, workers: int, lateness
     check(state, oracle)  # matches of the others, duplicates
 
 
+def test_stop_words_are_left_out(tmp_path: Path) -> None:
+    settings = Settings(workers=2, stop_words=("The", "a"))
+    batches = [Batch([subscribe("q", top())], [post(1, 2, "the flood"), post(2, 3, "A the flood rises"), tick(3, 11)])]
+    rows = [row["rows"] for row in read_results(run(tmp_path, settings, batches, sample=SAMPLE))]
+    assert rows == [[{"term": "flood", "count": 2}, {"term": "rises", "count": 1}]]
+
+
 def test_tables_of_cells_change_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are made for many subscriptions and posts; here for any."""
     monkeypatch.setattr("nearcast.index.term_groups.MANY_ROWS", 1)

@@ -42,6 +42,9 @@ KeepResults = Annotated[
 Map = Annotated[
     list[str] | None, option("--map", "Names that the fields of a post have in the files.", "ts=created_at,…")
 ]
+StopWords = Annotated[
+    str | None, option("--stop-words", "Words that standing TopK leaves out from now on.", "english|FILE")
+]
 Index = Annotated[str | None, option("--index", "Of subscriptions; fixed when the state is made.", "pyramid|gi2")]
 Accents = Annotated[
     bool | None, option("--keep-accents/--fold-accents", "Whether café is not cafe; fixed when the state is made.")
@@ -66,6 +69,7 @@ def run(
     keep: Keep = None,
     keep_results: KeepResults = None,
     map_: Map = None,
+    stop_words: StopWords = None,
     index: Index = None,
     keep_accents: Accents = None,
     batch_posts: BatchPosts = 800_000,
@@ -83,6 +87,7 @@ def run(
     with loading():
         from nearcast.cli.tables import messages
         from nearcast.pipeline.settings import Settings
+        from nearcast.reader.stop_words import words_of
         from nearcast.routing.routers import check_router
         from nearcast.state.directory import StateDirectory
 
@@ -98,6 +103,7 @@ def run(
         keep_results=optional_duration("--keep-results", keep_results),
         lateness=duration("--lateness", lateness),
         max_future=optional_duration("--max-future", max_future),
+        stop_words=words_of(stop_words) if stop_words else (),
         **fixed,
     )
     inputs = inputs_of(posts or [], queries or [], mapping(map_ or []), batch_posts, workers, until_drained)

@@ -73,9 +73,10 @@ class Taken:
 class Windows:
     """A cache of a process: what was taken from segments, by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, left_out: np.ndarray) -> None:
+        """`left_out` are terms that are never counted."""
         self.taken: dict[str, Taken] = {}
-        self.lexicon = Lexicon(np.empty(0, np.uint64))
+        self.lexicon = Lexicon(left_out)
         self._whole: tuple[tuple[tuple[str, int, int], ...], Window] | None = None
 
     def open(self, segments: Sequence[tuple[str, PostSegment, np.ndarray]], since: int, spell: Speller) -> "Window":

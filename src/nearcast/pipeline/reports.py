@@ -21,6 +21,7 @@ from nearcast.pipeline.report import Report, Round
 from nearcast.pipeline.terms import due_reports, open_standing, terms_refs
 from nearcast.reader.dictionary import spelt_words
 from nearcast.reader.segments import OpenFiles
+from nearcast.reader.stop_words import stop_terms
 from nearcast.state.beats import Beats
 from nearcast.state.files import open_table, write_table
 from nearcast.state.manifest import BEATS, POSTS, RESULTS, TERMS, WINDOW, Manifest, SegmentRef
@@ -110,14 +111,15 @@ class CountTerms:
         return done
 
 
-_windows: tuple[str, OpenFiles, Windows] | None = None
+_windows: tuple[tuple[str, tuple[str, ...]], OpenFiles, Windows] | None = None
 
 
 def open_window(plan: Plan, manifest: Manifest, due: Due) -> Window:
     """The kept posts that windows of beats now due may have."""
     global _windows
-    if _windows is None or _windows[0] != plan.root:
-        _windows = plan.root, OpenFiles(plan.state), Windows()
+    key = plan.root, plan.settings.stop_words
+    if _windows is None or _windows[0] != key:
+        _windows = key, OpenFiles(plan.state), Windows(stop_terms(plan.settings.stop_words, plan.tokenizer))
     _, files, windows = _windows
     since = due.since
     refs = [ref for ref in (*manifest.of(POSTS), *manifest.of(WINDOW)) if ref.max_ts > since]

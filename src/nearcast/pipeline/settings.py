@@ -21,6 +21,7 @@ class Settings:
     slot: int = 3 * DAY
     lateness: int = 0
     merge: bool = True
+    stop_words: tuple[str, ...] = ()  # that reports of frequent terms leave out
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,9 @@ class NearcastSource(DataSource):
     def streamReader(self, schema: Any) -> "NearcastReader":
         inputs = json.loads(self.options["inputs"])
         inputs |= {"posts": tuple(inputs["posts"]), "ops": tuple(inputs["ops"])}
-        settings = Settings(**json.loads(self.options["settings"]))
-        return NearcastReader(self.options["root"], settings, Inputs(**inputs))
+        settings = json.loads(self.options["settings"])
+        settings |= {"stop_words": tuple(settings["stop_words"])}
+        return NearcastReader(self.options["root"], Settings(**settings), Inputs(**inputs))
 
 
 class NearcastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

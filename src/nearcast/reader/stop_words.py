@@ -24,10 +24,14 @@ def stop_terms(words: str | Iterable[str] | None, tokenizer: Tokenizer) -> np.nd
     """The terms of 'english', of the words of a file (by its path), or of words given one by one."""
     if words is None:
         return frozen(np.empty(0, np.uint64))
-    if isinstance(words, str):
-        words = ENGLISH.split() if words == "english" else _of_file(Path(words))
+    words = words_of(words) if isinstance(words, str) else words
     terms = {term for word in words for _, term in tokenizer.tokens(word)}
     return frozen(np.array(sorted(terms), np.uint64))
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of 'english', or of a file."""
+    return tuple(ENGLISH.split() if name == "english" else _of_file(Path(name)))
 
 
 def _of_file(path: Path) -> list[str]:
