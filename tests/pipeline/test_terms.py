@@ -150,6 +150,17 @@ def test_tables_of_cells_change_no_report(tmp_path: Path, monkeypatch: pytest.Mo
     check_reports(run(tmp_path, Settings(workers=2, lateness=MINUTE), batches, sample=SAMPLE), oracle)
 
 
+@pytest.mark.parametrize("router", ["kdt", "qt-text"])
+def test_a_router_that_cuts_by_words_changes_no_report(router: str, tmp_path: Path) -> None:
+    oracle = ReportOracle(FIRST["ts"], lateness=MINUTE)
+    batches = random_batches(TermStreams(42), 10, oracle)
+    assert full(oracle) > 300
+    settings = Settings(workers=3, lateness=MINUTE, router=router)
+    check_reports(
+        run(tmp_path, settings, batches, sample=[FIRST, *(each for b in batches for each in b.posts)]), oracle
+    )
+
+
 def test_the_number_of_workers_may_change_between_batches(tmp_path: Path) -> None:
     oracle = ReportOracle(FIRST["ts"], lateness=2 * MINUTE)
     batches = random_batches(TermStreams(11), 14, oracle)
