@@ -1,6 +1,6 @@
 """Whatever the router, the outbox and the answers are what the stream means; also when another takes over."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,17 @@ from tests.pipeline.oracle import Batch, Oracle
 from tests.pipeline.test_batches import MEANINGS, post, subscribe
 from tests.routing.made import MADE
 
-NAMES = (*routers.BUILDERS, *MADE)
-TEXTUAL = tuple(
-    name for name in NAMES if name not in ("grid", "everyone", "agrid", "quad", "kd", "rtree", "str", "aqwa")
-)
+SPATIAL = ("grid", "everyone", "agrid", "quad", "kd", "rtree", "str", "aqwa")
+FIRST_HAND = ("agrid", "quad", "qt", "kdt", *MADE)  # the papers' own; the baselines are built of the same nodes
+
+
+def marked(names: Iterable[str]) -> list[Any]:
+    """Names as parameters, the baselines among them as slow ones."""
+    return [name if name in FIRST_HAND else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+ALL = (*routers.BUILDERS, *MADE)
+NAMES, TEXTUAL = marked(ALL), marked(name for name in ALL if name not in SPATIAL)
 
 
 @pytest.fixture(autouse=True)
@@ -106,11 +113,11 @@ def test_two_versions_of_one_subscription_give_a_post_once(name: str, tmp_path: 
 
 @pytest.mark.parametrize("keep", ["posts", "none"])
 def test_another_router_may_take_over_between_batches(keep: str, tmp_path: Path) -> None:
-    batches, oracle = random_batches(51, 2 * len(NAMES), keep)
+    batches, oracle = random_batches(51, 2 * len(ALL), keep)
     state, settings = StateDirectory(tmp_path), Settings(workers=3, keep=keep)
     start(state, settings, sample(batches))
     for number, batch in enumerate(batches):
-        settings = replace(settings, router=NAMES[number // 2], workers=2 + number % 3)
+        settings = replace(settings, router=ALL[number // 2], workers=2 + number % 3)
         begin(state, settings)
         align(state, settings)
         step(state, settings, batch)

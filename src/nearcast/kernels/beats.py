@@ -13,25 +13,13 @@ from nearcast.kernels.cell_tables import count_cells, count_rare
 from nearcast.kernels.match import grown
 from nearcast.kernels.regions import in_bbox, in_region
 from nearcast.kernels.register import grid_coordinate, z_code
-from nearcast.kernels.sorting import sort_in_place
+from nearcast.kernels.sorting import lower_bound, sort_in_place
 
 TOLD = 1440  # empty reports in a row are sent one by one, further ones are only counted
 MOST = 16  # members of a group: more share the common table, and have less in common
 SMALL = 32  # posts of one cell: fewer are not worth looking at by parts
 BITS = 32  # of a coordinate in a Z-order code
 ONE = np.uint64(1)
-
-
-@njit(cache=True, nogil=True)
-def bound(values, low, high, value):
-    """The first position from `low` to `high` in sorted `values` that is not before `value`."""
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @njit(cache=True, nogil=True)
@@ -67,7 +55,7 @@ def posts_in_box(z, lon, lat, ts, first, last, box, since, until, picked, count)
             end = high
             if quarter < 3:
                 ahead = quarter + 1
-                end = bound(z, low, high, z_code(x + half * (ahead & 1), y + half * (ahead >> 1)))
+                end = low + lower_bound(z[low:high], z_code(x + half * (ahead & 1), y + half * (ahead >> 1)))
             lows[depth], highs[depth], xs[depth], ys[depth], shifts[depth] = low, end, cx, cy, shift - 1
             depth += 1
             low = end
