@@ -24,7 +24,7 @@ FIRST = [{"id": 1, "ts": NOON, "lon": 0.0, "lat": 0.0, "text": "the first post"}
 
 @pytest.mark.parametrize("index", ["pyramid", "gi2"])
 @pytest.mark.parametrize("workers", [1, 2, 5])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_any_stream_gives_what_it_means(seed: int, workers: int, index: str, tmp_path: Path) -> None:
     batches, oracle = random_batches(100 * seed + workers, 14)
     assert len(oracle.results) > 150
@@ -38,7 +38,7 @@ def test_any_stream_gives_what_it_means_where_no_posts_are_kept(workers: int, tm
     check(run(tmp_path, Settings(workers=workers, keep="none"), batches, sample=FIRST), oracle)
 
 
-@pytest.mark.parametrize("seed", [7, 8])
+@pytest.mark.parametrize("seed", [pytest.param(7, marks=pytest.mark.slow), 8])
 def test_the_number_of_workers_may_change_between_batches(seed: int, tmp_path: Path) -> None:
     batches, oracle = random_batches(seed, 24)
     check(run(tmp_path, Settings(), batches, workers=(2, 2, 5, 1, 1, 3), sample=FIRST), oracle)

@@ -113,11 +113,11 @@ def test_two_versions_of_one_subscription_give_a_post_once(name: str, tmp_path: 
 
 @pytest.mark.parametrize("keep", ["posts", "none"])
 def test_another_router_may_take_over_between_batches(keep: str, tmp_path: Path) -> None:
-    batches, oracle = random_batches(51, 2 * len(ALL), keep)
+    batches, oracle = random_batches(51, 2 * len(FIRST_HAND), keep)
     state, settings = StateDirectory(tmp_path), Settings(workers=3, keep=keep)
     start(state, settings, sample(batches))
     for number, batch in enumerate(batches):
-        settings = replace(settings, router=ALL[number // 2], workers=2 + number % 3)
+        settings = replace(settings, router=FIRST_HAND[number // 2], workers=2 + number % 3)
         begin(state, settings)
         align(state, settings)
         step(state, settings, batch)
