@@ -86,10 +86,10 @@ def test_owners_are_written_in_the_middle_where_there_is_room() -> None:
 
 
 def test_no_owner_is_written_over_another_node() -> None:
-    """A node about a node: its middle is the other's."""
-    node = np.zeros((9, 9), np.int32)
-    node[3:6, 3:6] = 1
-    made = Partition("ring", (0.0, 0.0, 9.0, 9.0), 9, node.reshape(-1), np.zeros(2, np.uint8),
+    """All but the north-east, which begins in the middle."""
+    node = np.zeros((8, 8), np.int32)
+    node[4:, 4:] = 1
+    made = Partition("corner", (0.0, 0.0, 8.0, 8.0), 8, node.reshape(-1), np.zeros(2, np.uint8),
                      np.arange(3, dtype=np.int32), np.ones(2), np.array([4, 5], np.int32), 6)  # fmt: skip
     axes = Figure().add_subplot()
     paint(axes, made, NOTHING, NOTHING, (6.0, 6.0))
