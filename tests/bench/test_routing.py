@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.image import imread
 
 from nearcast.bench import routing
-from nearcast.bench.canvas import Canvas, letters
+from nearcast.bench.picture import readable
 from nearcast.bench.routing import COLUMNS, numbers, variants
-from nearcast.bench.routing_plot import to_best
+from nearcast.bench.routing_plot import draw, short, to_best
 from nearcast.bench.routing_sets import SETS, Grounds, Half, generated, make_set
 from nearcast.bench.routing_work import Fresh, Routed, checked, circles, copies, expand, indexed, work
 from nearcast.geo.distance import haversine_km
@@ -276,16 +277,33 @@ def test_each_column_is_set_against_the_best_of_those_that_compare() -> None:
     assert np.isnan(best[0, 2]) and best[1:, 2].tolist() == [1.0, 0.5] and best[:, 3].tolist() == [1.25, 1.5, 1.0]
 
 
-def test_letters_are_drawn_and_what_lies_outside_is_left_out() -> None:
-    canvas = Canvas(20, 10)
-    canvas.text(-3, -2, "QT 64 × é", size=2)
-    canvas.box(15, 5, 50, 50, (1, 2, 3))
-    assert canvas.pixels[9, 19].tolist() == [1, 2, 3] and (canvas.pixels[:5] < 255).any()
-    assert letters("I").tolist() == [[c == "#" for c in row] for row in (
-        " ### ", "  #  ", "  #  ", "  #  ", "  #  ", "  #  ", " ### ")]  # fmt: skip
-    assert np.array_equal(letters("é"), letters("?")) and letters("ab", 3).shape == (21, 33)
+def test_a_plot_has_a_panel_for_each_figure_and_grey_where_one_does_not_apply(tmp_path: Path) -> None:
+    """Two routers on two sets; the second has no standing queries."""
+    row: list[Any] = [8, 5.0, 2.0, 1.0, 1.0, 1.5, 3.0, 1.0, 1.0, 0.0, 9.0, 9.0, 1.0, 0.1]
+    worse: list[Any] = [8, 500.0, 90.0, 1.0, None, 4.0, 90.0, 8.0, 1.0, 0.0, 9.0, 9.0, 1.0, 0.1]
+    bare = [
+        None if name in ("indexed_max_to_mean", "load_us") else value for name, value in zip(COLUMNS, row, strict=True)
+    ]
+    shares = []
+    for number, figures in enumerate(({"q1": {"qt": row, "kdt": worse}}, {"q1": {"qt": bare, "kdt": bare}})):
+        png = tmp_path / f"{number}.png"
+        draw(png, figures, list(COLUMNS), 64)
+        pixels = imread(png)[..., :3]
+        assert pixels.shape[0] > 300 and pixels.shape[1] > 500
+        dark = (pixels[..., 0] > 0.3) & (pixels[..., 1] < 0.15) & (pixels[..., 2] < 0.25)
+        grey = (np.abs(pixels - 0xEE / 255) < 0.002).all(axis=2)
+        shares.append((dark.mean(), grey.mean()))
+    assert shares[0][0] > 2 * shares[1][0] and shares[0][1] < 0.01 < shares[1][1]
+
+
+def test_numbers_of_a_plot_are_short() -> None:
+    assert [short(value) for value in (0.5, 12.34, 123.4, 9_998.0, 54_321.0)] == ["0.50", "12.3", "123", "9998", "54k"]
+
+
+def test_black_shows_on_pale_and_white_on_dark() -> None:
+    assert readable((1.0, 1.0, 0.8, 1.0)) < readable((0.5, 0.0, 0.15, 1.0))
 
 
 def test_a_picture_that_cannot_be_written_is_one_clear_message(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot be written"):
-        Canvas(3, 3).write(tmp_path / "no folder" / "x.png")
+        draw(tmp_path / "no folder" / "x.png", {"q1": {"qt": [1.0] * len(COLUMNS)}}, list(COLUMNS), 64)
