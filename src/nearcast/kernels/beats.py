@@ -145,13 +145,16 @@ def best_first(n, words, counts, prefixes, starts, data):
 
 
 @njit(cache=True, nogil=True)
-def top_words(common, own, alone, numbers, size, k, words, counts, prefixes, starts, data):
+def top_words(common, own, numbers, size, k, words, counts, prefixes, starts, data):
     """How many words `words` and `counts` have, as a heap: the k greatest of common + own, if positive."""
     n = 0
+    least = np.int32(1)  # that a count must have to be among the best so far
     for i in range(size):
-        total = common[i] if alone else common[i] + own[i]
-        if total and (n < k or total >= counts[0]):
+        total = common[np.uint64(i)] + own[np.uint64(i)]
+        if total >= least:
             n = offer(numbers[i], total, n, k, words, counts, prefixes, starts, data)
+            if n == k:
+                least = np.int32(counts[0])
     return n
 
 
@@ -261,7 +264,7 @@ def report_groups(
                     numbers[size] = code
                     size += 1
         common = np.zeros(size, np.int32)
-        own = np.zeros((width if width > 1 else 0, size), np.int32)
+        own = np.zeros((width, size), np.int32)
         entered = left = 0
         now = low
         while now <= high:
@@ -287,7 +290,7 @@ def report_groups(
                     if most > best_words.size:
                         best_words, best_counts = np.empty(2 * most, np.int64), np.empty(2 * most, np.int64)
                     found = top_words(
-                        common, own[m - a] if width > 1 else common, width == 1, numbers, size, most,
+                        common, own[m - a], numbers, size, most,
                         best_words, best_counts, prefixes, word_starts, word_data,
                     )  # fmt: skip
                     best_first(found, best_words, best_counts, prefixes, word_starts, word_data)
@@ -407,7 +410,7 @@ def report_cells(
             if most > best_words.size:
                 best_words, best_counts = np.empty(2 * most, np.int64), np.empty(2 * most, np.int64)
             found = top_words(
-                common, own[m - a], b - a == 1, numbers, frequent, most,
+                common, own[m - a], numbers, frequent, most,
                 best_words, best_counts, prefixes, word_starts, word_data,
             )  # fmt: skip
             if uncounted and (found < most or best_counts[0] <= uncounted):

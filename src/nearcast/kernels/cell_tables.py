@@ -179,9 +179,12 @@ def count_cells(
                 bit = ONE << np.uint64(m)
                 if maybe & bit:
                     row = first + m
-                    box = regions[row]
-                    if in_region(
-                        kinds[row], box[0], box[1], box[2], box[3], shape,
+                    west, south, east, north = regions[row, 0], regions[row, 1], regions[row, 2], regions[row, 3]
+                    if kinds[row] == RECT and west <= east:
+                        if west <= lon[i] <= east and south <= lat[i] <= north:
+                            mask |= bit
+                    elif in_region(
+                        kinds[row], west, south, east, north, shape,
                         shape_offsets[row], shape_offsets[row + 1], lon[i], lat[i],
                     ):  # fmt: skip
                         mask |= bit
