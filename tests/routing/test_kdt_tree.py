@@ -179,3 +179,10 @@ def test_workers_are_balanced_or_theta_is_reached(seed: int) -> None:
 def test_the_same_sample_gives_the_same_partition() -> None:
     once, again = (kdt_tree.build(two_halves(3), 4).__dict__ for _ in range(2))
     assert all(np.array_equal(once[name], again[name]) for name in once)
+
+
+def test_leaves_of_which_no_load_is_known_are_dealt_out_in_turn() -> None:
+    """Without queries no worker has anything to do, and none should get all that comes."""
+    made = kdt_tree.build(random_sample(np.random.default_rng(1), 3000, 0), 8)
+    assert made.leaves >= 8
+    assert np.bincount(made.owner, minlength=8).max() <= -(-made.leaves // 8)

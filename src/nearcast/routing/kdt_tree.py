@@ -61,6 +61,8 @@ def build(
         parts[heaviest : heaviest + 1] = pieces
         more = len(pieces) - 1
         stuck = {n + more if n > heaviest else n for n in stuck} | (set() if more else {heaviest})
+    idle = np.array([part.load for part in parts]) <= 0  # nothing is known of these: dealt out in turn
+    owner = np.where(idle, np.arange(len(parts)) % workers, owner).astype(np.int32)
     return partition_of("kdt", traffic, parts, owner, workers)
 
 
