@@ -1,6 +1,7 @@
 """What balancing works on and what it decides: loads and moves."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -18,7 +19,7 @@ class Loads:
     leaf_load: np.ndarray
     spread: float = 1.0
 
-    @property
+    @cached_property
     def cell_transfer(self) -> np.ndarray:
         """The queries that go with each cell, so that a query counts once in all."""
         return self.cell_queries / self.spread
@@ -89,12 +90,15 @@ def cell_load(partition: Partition, loads: Loads) -> np.ndarray:
     """
     out = np.zeros(len(partition.node))
     left = np.bincount(leaf_nodes(partition), loads.leaf_load, partition.nodes)
-    for weight in (loads.cell_posts * loads.cell_queries, loads.cell_posts, np.ones(len(out))):
+    some = np.flatnonzero(loads.cell_posts)
+    posts, everywhere = loads.cell_posts[some], np.arange(len(out))
+    for at, weight in ((some, posts * loads.cell_queries[some]), (some, posts), (everywhere, None)):
         if not left.any():
             break
-        total = np.bincount(partition.node, weight, partition.nodes)
+        weight = np.ones(len(at)) if weight is None else weight
+        total = np.bincount(partition.node[at], weight, partition.nodes)
         share = np.where(total > 0, left / np.where(total > 0, total, 1.0), 0.0)
-        out += weight * share[partition.node]
+        out[at] += weight * share[partition.node[at]]
         left = np.where(total > 0, 0.0, left)
     return out
 

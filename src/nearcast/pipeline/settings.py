@@ -21,6 +21,7 @@ class Settings:
     slot: int = 3 * DAY
     lateness: int = 0
     merge: bool = True
+    balance: str = "auto"  # or a strategy by name (`pipeline.strategies`), or "off"
 
 
 @dataclass(frozen=True)
