@@ -126,7 +126,8 @@ class Measured:
             np.cumsum(np.cumsum(touched, axis=0, out=touched), axis=1, out=touched)
             spread = max(1.0, float(((x1 - x0) * (y1 - y0)).sum()) / len(rows))
         queries = touched[:cells, :cells].reshape(-1) * scale
-        return Loads(cell_posts, queries, self.leaf_load, spread)
+        carrying = float(self.work.carrying.sum() / max(self.work.loads.sum(), 1e-300))
+        return Loads(cell_posts, queries, self.leaf_load, spread, carrying)
 
     @cached_property
     def sample(self) -> Sample:

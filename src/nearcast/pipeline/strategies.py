@@ -1,7 +1,9 @@
 """Which strategy balances a state, by the name that `--balance` takes."""
 
+from dataclasses import replace
+
 from nearcast.balancing import borders, escalate, migrate, reallocate, retext, shift
-from nearcast.balancing.moves import Loads, Move, worker_loads
+from nearcast.balancing.moves import Move, worker_loads
 from nearcast.balancing.redrawn import move_of
 from nearcast.model.errors import BadInput
 from nearcast.pipeline.foretell import foretold
@@ -87,7 +89,7 @@ def rebuilt(measured: Measured, ratio: float) -> Move | None:
     cause = f"a partition made anew has {fresh.sum() / max(current.sum(), 1e-300):.2f} of the load of the old one"
     scale = measured.loads.leaf_load.sum() / max(before.sum(), 1e-300)
     if new.extent != old.extent or new.cells != old.cells:  # cells cannot be compared
-        loads = Loads(measured.loads.cell_posts, measured.loads.cell_queries, after * scale, measured.loads.spread)
+        loads = replace(measured.loads, leaf_load=after * scale)
         queries, posts = float(len(sample.queries)), float(len(sample.posts))
         return Move("global", cause, new, loads, queries, posts, current * scale, fresh * scale)
     return move_of(old, measured.loads, new, after * scale, "global", cause)
