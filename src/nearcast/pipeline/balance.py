@@ -41,10 +41,11 @@ def rebalance(state: StateDirectory, settings: Settings, manifest: Manifest) -> 
     plan = Plan(str(state.root), manifest, settings, manifest.batch)
     strategy, auto = picked(settings.balance, plan.router.name), settings.balance == "auto"
     work = Work.of(plan)
-    if strategy == "off" or work.batches % PATIENCE or (auto and imbalance(work.loads) <= RATIO):
+    ratio = RATIO if auto and settings.ratio is None else settings.ratio
+    if strategy == "off" or work.batches % PATIENCE or (auto and imbalance(work.loads) <= (ratio or RATIO)):
         return manifest
     began = time.perf_counter()
-    move = decide(strategy, Measured(plan), RATIO if auto else None)
+    move = decide(strategy, Measured(plan), ratio)
     if move is None or (auto and not pays(move)):
         return manifest
     return adjust(plan, move, time.perf_counter() - began)
