@@ -104,10 +104,10 @@ def handed_over(plan: Plan, after: Plan) -> list[SegmentRef]:
     Cost: some nanoseconds a subscription, some microseconds for each that touches a place which changes.
     """
     workers = plan.settings.workers
-    changed = changed_cells(plan.router, after.router, workers)
+    sums = prefix_sums(changed_cells(plan.router, after.router, workers).astype(np.int32))
     refs = ranges(plan.manifest)
     touching = {
-        ref.name: touched(segment.rows, plan.router, changed)
+        ref.name: touched(segment.rows, plan.router, sums)
         for ref, segment in zip(refs, open_segments(plan, [ref.name for ref in refs]).values(), strict=True)
     }
     new: list[SegmentRef] = []
@@ -154,12 +154,11 @@ def node_marks(table: RoutingTable, workers: int) -> list[Any]:
     return marks
 
 
-def touched(rows: Rows, router: RoutingTable, changed: np.ndarray) -> Rows:
-    """The rows whose box touches one of some cells."""
-    if not len(rows) or not changed.any():
+def touched(rows: Rows, router: RoutingTable, sums: np.ndarray) -> Rows:
+    """The rows whose box touches one of some cells, of which there are the prefix sums."""
+    if not len(rows) or not sums[-1, -1]:
         return rows.take(np.empty(0, np.int64))
-    sums = prefix_sums(changed.astype(np.int32))
-    row, r = box_rectangles(frozen(rows.boxes), frozen(np.array(router.extent)), len(changed))
+    row, r = box_rectangles(frozen(rows.boxes), frozen(np.array(router.extent)), router.cells)
     x0, y0, x1, y1 = r.T
     some = sums[y1, x1] - sums[y0, x1] - sums[y1, x0] + sums[y0, x0] > 0
     return rows.take(np.unique(row[some]))
