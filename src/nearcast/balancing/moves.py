@@ -1,6 +1,7 @@
 """What balancing works on and what it decides: loads and moves."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -10,15 +11,17 @@ from nearcast.routing.partition import BY_POST, SPACE, Partition
 @dataclass(frozen=True)
 class Loads:
     """What was measured: posts that arrived and queries that stand in each cell, and the work done in each leaf, in any
-    unit. A query counts in every cell it touches, `spread` of them on average.
+    unit. A query counts in every cell it touches, `spread` of them on average. `carrying` is the part of the work that
+    is done for each post, whatever queries there are.
     """
 
     cell_posts: np.ndarray
     cell_queries: np.ndarray
     leaf_load: np.ndarray
     spread: float = 1.0
+    carrying: float = 0.0
 
-    @property
+    @cached_property
     def cell_transfer(self) -> np.ndarray:
         """The queries that go with each cell, so that a query counts once in all."""
         return self.cell_queries / self.spread
@@ -84,17 +87,24 @@ def leaf_posts(partition: Partition, loads: Loads) -> np.ndarray:
 
 
 def cell_load(partition: Partition, loads: Loads) -> np.ndarray:
-    """The load of each cell: that of its node, spread over the node's cells by L_g = n_o · n_q (seed 001, Def. 3);
-    by posts where no cell has both, and evenly where there are none. It sums up to the loads of the leaves.
+    """The load of each cell: that of its node, spread over the node's cells by L_g = n_o · n_q (seed 001, Def. 3), the
+    carrying by posts; all by posts where no cell has both, and evenly where there are none. It sums up to the loads of
+    the leaves.
     """
     out = np.zeros(len(partition.node))
     left = np.bincount(leaf_nodes(partition), loads.leaf_load, partition.nodes)
-    for weight in (loads.cell_posts * loads.cell_queries, loads.cell_posts, np.ones(len(out))):
+    some = np.flatnonzero(loads.cell_posts)
+    posts, everywhere = loads.cell_posts[some], np.arange(len(out))
+    pairs = posts * loads.cell_queries[some]
+    if loads.carrying and pairs.any():  # in the unit of pairs
+        pairs = pairs * (1.0 - loads.carrying) + posts * (loads.carrying * pairs.sum() / posts.sum())
+    for at, weight in ((some, pairs), (some, posts), (everywhere, None)):
         if not left.any():
             break
-        total = np.bincount(partition.node, weight, partition.nodes)
+        weight = np.ones(len(at)) if weight is None else weight
+        total = np.bincount(partition.node[at], weight, partition.nodes)
         share = np.where(total > 0, left / np.where(total > 0, total, 1.0), 0.0)
-        out += weight * share[partition.node]
+        out[at] += weight * share[partition.node[at]]
         left = np.where(total > 0, 0.0, left)
     return out
 

@@ -30,6 +30,9 @@ def demo(
     rate: Annotated[float, typer.Option("--rate", min=1, max=1_000_000, help="Posts a second.")] = 3000.0,
     subscriptions: Annotated[int, typer.Option("--subscriptions", min=1, max=100_000, help="How many stand.")] = 200,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed, another world.")] = 1,
+    balance: Annotated[
+        str, typer.Option("--balance", metavar="NAME", help="How leaves follow the load: auto, off, or a strategy.")
+    ] = "auto",
     memory: Annotated[str, typer.Option("--memory", metavar="2g", help="Of the JVM.")] = "2g",
 ) -> None:
     """Watch subscriptions match a live stream through Spark, until Ctrl-C.
@@ -40,11 +43,13 @@ def demo(
         from nearcast.cli.run import check_memory, go
         from nearcast.cli.tables import messages
         from nearcast.pipeline.settings import Inputs, Settings
+        from nearcast.pipeline.strategies import check_balanced
         from nearcast.state.directory import StateDirectory
 
     check_memory(memory)
     root = state.absolute() if state else Path(tempfile.mkdtemp(prefix="nearcast-demo-")) / "state"
     directory = StateDirectory(root)
+    check_balanced(directory, balance, None)
     world, count = made_world(directory, seed, rate, subscriptions)
     inputs = Inputs(
         ops=(str(root / "demo" / "subscriptions.jsonl"),),
@@ -54,7 +59,15 @@ def demo(
     )
     title = f"nearcast demo · {count:,} subscriptions · {world.rate:,.0f} posts/s · {root}"
     manifest, _ = go(
-        directory, inputs, Settings(), title, False, memory, seconds, notice=Notices(world).text, place=place_name
+        directory,
+        inputs,
+        Settings(balance=balance),
+        title,
+        False,
+        memory,
+        seconds,
+        notice=Notices(world).text,
+        place=place_name,
     )
     out = messages()
     out.print(

@@ -30,6 +30,9 @@ Router = Annotated[
     str | None, option("--router", "How space and words are cut into leaves; grid unless given. May change.", "NAME")
 ]
 Workers = Annotated[int, option("--workers", "Partitions of the work.", min=1, max=256)]
+Balance = Annotated[
+    str, option("--balance", "How leaves follow the load between batches: auto, off, or a strategy by name.", "NAME")
+]
 Retention = Annotated[
     str | None, option("--retention", "How long posts are kept at hand; for ever unless given.", "30d")
 ]
@@ -63,6 +66,7 @@ def run(
     until_drained: Drained = False,
     router: Router = None,
     workers: Workers = 2,
+    balance: Balance = "auto",
     retention: Retention = None,
     lateness: Lateness = "0s",
     max_future: MaxFuture = "1d",
@@ -87,6 +91,7 @@ def run(
     with loading():
         from nearcast.cli.tables import messages
         from nearcast.pipeline.settings import Settings
+        from nearcast.pipeline.strategies import check_balanced
         from nearcast.reader.stop_words import words_of
         from nearcast.routing.routers import check_router
         from nearcast.state.directory import StateDirectory
@@ -95,10 +100,12 @@ def run(
         check_router(router)
     check_memory(memory)
     directory = StateDirectory(state.absolute())
+    check_balanced(directory, balance, router)
     fixed = fixed_settings(directory, keep=keep, index=index, keep_accents=keep_accents)
     settings = Settings(
         workers=workers,
         router=router,
+        balance=balance,
         retention=optional_duration("--retention", retention),
         keep_results=optional_duration("--keep-results", keep_results),
         lateness=duration("--lateness", lateness),

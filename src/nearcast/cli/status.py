@@ -44,9 +44,12 @@ def flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     for name, value in facts.items():
         if isinstance(value, dict):
             found += flat(value, f"{prefix}{name}.")
-        elif name == "load":
+        elif name in ("load", "owners"):
             for each in value:
-                found += flat(each, f"{prefix}load.{each.get('worker')}.")
+                found += flat(each, f"{prefix}{name}.{each.get('worker')}.")
+        elif name == "adjustments":
+            for number, each in enumerate(value):
+                found += flat(each, f"{prefix}adjustments.{number}.")
         else:
             found.append((prefix + name, value))
     return found
@@ -91,6 +94,19 @@ def print_status(facts: dict[str, Any]) -> None:
     if facts["load"]:
         names = list(dict.fromkeys(name for worker in facts["load"] for name in worker))
         _print(out, "load of the last batch", names, [tuple(w.get(name, "") for name in names) for w in facts["load"]])
+
+    if facts["owners"]:
+        names = list(facts["owners"][0])
+        _print(out, "leaves by worker", names, [tuple(each[name] for name in names) for each in facts["owners"]])
+    if facts["adjustments"]:
+        columns = ("batch", "strategy", "cause", "cost", "effect")
+        _print(out, "last adjustments", columns, [_adjustment(each) for each in facts["adjustments"][::-1]])
+
+
+def _adjustment(each: dict[str, Any]) -> tuple[Any, ...]:
+    cost = f"{each['queries']:,} subscriptions, {each['decided_ms'] + each['adjusted_ms']:.0f} ms"
+    effect = f"busiest worker {each['busiest_before']:,.1f} → {each['busiest_after']:,.1f} ms a batch"
+    return each["batch"], each["strategy"], each["cause"], cost, effect
 
 
 def _figures(counts: dict[str, int], **names: str) -> str:

@@ -20,13 +20,27 @@ from nearcast.state.manifest import SUBSCRIPTIONS, Manifest, SegmentRef, commit
 
 
 def align(state: StateDirectory, settings: Settings) -> Manifest:
-    """The manifest with every segment of subscriptions written for its router and `settings.workers`."""
+    """The manifest with every segment of subscriptions written for its router and `settings.workers`. Costs nothing
+    where that is so.
+    """
     manifest = state.newest()
-    refs = [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.asks == RANGE]  # others are for all workers
-    plan = Plan(str(state.root), manifest, settings, manifest.batch)
-    old = [ref for ref in refs if ref.facts.get("layout") != plan.layout]
-    if not old:
+    if manifest.router is None or not ranges(manifest):
         return manifest
+    plan = Plan(str(state.root), manifest, settings, manifest.batch)
+    if manifest.aligned == plan.layout:
+        return manifest
+    segments = manifest.replacing([ref.name for ref in ranges(manifest)], rewritten(plan))
+    return commit(state.manifests, manifest, replace(manifest, segments=segments, aligned=plan.layout))
+
+
+def ranges(manifest: Manifest) -> list[SegmentRef]:
+    """The segments of subscriptions to ranges, each its owner's; others are for all workers."""
+    return [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.asks == RANGE]
+
+
+def rewritten(plan: Plan) -> list[SegmentRef]:
+    """All subscriptions to ranges, for the workers that there are."""
+    old = ranges(plan.manifest)
     new: list[SegmentRef] = []
     moved = np.empty(0, np.int64)  # to the ended ones by some workers already, by others not yet
     for ended in (1, 0):
@@ -36,19 +50,20 @@ def align(state: StateDirectory, settings: Settings) -> Manifest:
             rows = rows.take(np.flatnonzero(~np.isin(rows.seq, moved)))
             moved = rows.seq
             folded = min(ref.facts.get("folded", ref.batch - 1) for ref in group)
-            facts = {"layout": plan.layout, "ended": ended, "folded": folded}
-            new += [write_share(plan, rows, worker, facts) for worker in range(settings.workers)]
-    segments = manifest.replacing([ref.name for ref in old], [ref for ref in new if ref.rows])
-    return commit(state.manifests, manifest, replace(manifest, segments=segments))
+            keepers, home = plan.router.keepers(rows, plan.settings.workers)
+            for worker in range(plan.settings.workers):
+                facts = {"ended": ended, "folded": folded}
+                new += write_share(plan, rows, np.flatnonzero(keepers[:, worker]), home, worker, facts)
+    return new
 
 
-def write_share(plan: Plan, rows: Rows, worker: int, facts: dict[str, Any]) -> SegmentRef:
-    """The segment of the rows that one worker keeps."""
-    keepers, home = plan.router.keepers(rows, plan.settings.workers)
-    mine = np.flatnonzero(keepers[:, worker])
+def write_share(
+    plan: Plan, rows: Rows, mine: np.ndarray, home: np.ndarray, worker: int, facts: dict[str, Any]
+) -> list[SegmentRef]:
+    """The segment of those of some rows that a worker is to have, if any."""
     if not len(mine):
-        return SegmentRef(SUBSCRIPTIONS, "", 0, 0, plan.batch, worker)
+        return []
     rows = Rows(**{**rows.__dict__, "home": (home == worker).astype(np.uint8)})
     segment = Segment.build(rows, plan.filing, mine)
     name, size = write_segment(plan, segment, worker)
-    return SegmentRef(SUBSCRIPTIONS, name, len(segment), size, plan.batch, worker, facts=facts)
+    return [SegmentRef(SUBSCRIPTIONS, name, len(segment), size, plan.batch, worker, facts=facts)]

@@ -7,6 +7,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from nearcast.pipeline.align import align
+from nearcast.pipeline.balance import rebalance
 from nearcast.pipeline.commit import commit_batch, following
 from nearcast.pipeline.plan import Plan, open_frequencies
 from nearcast.pipeline.route import route_ops, route_posts, route_rejects
@@ -95,7 +97,7 @@ def run_batch(
     arrival: int | None = None,
 ) -> Manifest:
     """Route, work, commit. Posts are normalised tables in the order of the stream; ops are raw."""
-    manifest = state.newest()
+    manifest = align(state, settings)
     plan = Plan(str(state.root), manifest, settings, manifest.batch + 1, arrival)
     inboxes: list[list[bytes]] = [[] for _ in range(settings.workers)]
     routed = [route_posts(plan, table, 1 + order, drop=ops is None) for order, table in enumerate(posts)]
@@ -110,6 +112,6 @@ def run_batch(
     more = second_round(
         plan, following(plan, query_id, reports), reports, lambda done: [done(n) for n in range(settings.workers)]
     )
-    after = commit_batch(plan, query_id, reports, more)
+    after = rebalance(state, settings, commit_batch(plan, query_id, reports, more))
     empty_spool(state)
     return after

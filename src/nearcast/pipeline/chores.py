@@ -208,8 +208,8 @@ class Chores:
                 return
 
     def mostly_ended(self, refs: list[SegmentRef]) -> list[SegmentRef]:
-        """A segment, if there is one, of which many rows have ended, by themselves or by later ops; or that keeps old
-        logs of ends from going. A sample of its rows tells.
+        """A segment, if there is one, of which many rows have ended, by themselves or by later ops, or gone to other
+        workers; or that keeps old logs of ends from going. A sample of its rows tells.
         """
         clock, first = self.manifest.clock, self.manifest.first_post
         live = [ref for ref in refs if not ref.facts.get("ended")]
@@ -222,7 +222,8 @@ class Chores:
             rows = segments[ref.name].rows
             sample = np.arange(0, len(rows), 1 + len(rows) // SAMPLED)
             stop = ends[ref.name].applied(rows, sample, NEVER if first is None else first)
-            if (stop <= clock).mean() > MANY_ENDS:
+            over = (stop <= clock) | self.lost(rows.take(sample), ref)
+            if over.mean() > MANY_ENDS:
                 many.append(ref)
         logged = sum(log.rows for log in self.manifest.of(ENDS))
         if not many and logged > sum(ref.rows for ref in refs) // 2 + LOGGED:
@@ -283,7 +284,7 @@ class Chores:
             unresolved = (segment.rows.life != NEVER) & (first == NEVER)
             life = np.where(unresolved, segment.rows.life, NEVER)
             parts.append(Rows(**{**segment.rows.__dict__, "end": stop, "life": life}))
-        rows = Rows.concat(parts)
+        rows = self.still_mine(Rows.concat(parts), old[0])
         nearest = is_nearest(old[0])
         if nearest:  # what others have taken over from
             rows = rows.take(np.flatnonzero(self.answers.places(rows.seq) >= 0))
@@ -300,6 +301,16 @@ class Chores:
             if mask.any():
                 refs.append(self.write_subscriptions(rows.take(np.flatnonzero(mask)), old, kind))
         return refs
+
+    def still_mine(self, rows: Rows, old: SegmentRef) -> Rows:
+        """Without what other workers have taken over: it is cleaned up when it is rewritten (seed 002 §4.6)."""
+        lost = self.lost(rows, old)
+        return rows.take(np.flatnonzero(~lost)) if lost.any() else rows
+
+    def lost(self, rows: Rows, ref: SegmentRef) -> np.ndarray:
+        if ref.asks != RANGE or not self.manifest.adjustments or not len(rows):
+            return np.zeros(len(rows), np.bool_)
+        return ~self.plan.router.keepers(rows, self.plan.settings.workers)[0][:, self.worker]
 
     def write_subscriptions(self, rows: Rows, old: list[SegmentRef], ended: int) -> SegmentRef:
         code = rows.code

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nearcast.pipeline.observe import KEPT
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
 from nearcast.state.deletes import still_needed
-from nearcast.state.manifest import RESULTS, Manifest, SegmentRef, commit
+from nearcast.state.manifest import RESULTS, STATISTICS, Manifest, SegmentRef, commit
 
 
 def commit_batch(plan: Plan, query_id: str, reports: Sequence[Report], extra: Sequence[SegmentRef] = ()) -> Manifest:
@@ -38,8 +39,14 @@ def following(plan: Plan, query_id: str, reports: Sequence[Report], extra: Seque
         next_op=before.next_op + max((report.ops for report in reports), default=0),
         counts=counts,
         load=[worker_load(report) for report in reports],
-        segments=tuple(still_needed(before.replacing(gone, new))),
+        aligned=plan.layout,
+        segments=tuple(recent(still_needed(before.replacing(gone, new)), plan.batch)),
     )
+
+
+def recent(refs: Sequence[SegmentRef], batch: int) -> list[SegmentRef]:
+    """The segments but the notes of batches long ago."""
+    return [ref for ref in refs if ref.kind != STATISTICS or ref.batch > batch - KEPT]
 
 
 def number_results(refs: list[SegmentRef], next_seq: int) -> tuple[list[SegmentRef], int]:

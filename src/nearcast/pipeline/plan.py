@@ -53,11 +53,11 @@ class Plan:
 
     @property
     def layout(self) -> str:
-        """What decides which worker has what: a segment of the same layout is its owner's alone."""
+        """What decides which worker has what: posts of the same layout are their owner's alone."""
         return layout_of(self.router, self.settings.workers)
 
     def mine(self, ref: SegmentRef, worker: int) -> bool:
-        """Whether a segment may hold something of a worker's leaves."""
+        """Whether a segment of posts may hold some of a worker's leaves."""
         return ref.facts.get("layout") != self.layout or ref.owner == worker
 
     @property

@@ -24,6 +24,7 @@ from nearcast.pipeline.sampling import sampled_ops
 from nearcast.pipeline.session import local_session, prime
 from nearcast.pipeline.settings import Inputs, Settings
 from nearcast.pipeline.source import OPS_LOG
+from nearcast.pipeline.strategies import check_balanced
 from nearcast.pipeline.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
 from nearcast.pipeline.warmup import is_warm, warm_up, warm_up_later, warm_up_words
 from nearcast.routing.routers import DEFAULT, check_router
@@ -166,6 +167,7 @@ def checked(state: str, settings: Settings) -> StateDirectory:
     directory = StateDirectory(Path(state).absolute())
     directory.refuse_if_foreign()
     check_router(settings.router or DEFAULT)
+    check_balanced(directory, settings.balance, settings.router)
     if directory.exists():
         fixed = directory.newest().settings
         for name in FIXED:

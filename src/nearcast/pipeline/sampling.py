@@ -101,7 +101,11 @@ def own_queries(plan: Plan) -> Queries:
     if not parts:
         return no_queries()
     rows = Rows.concat(parts)
-    rows = rows.take(spread_out(len(rows), MOST)) if len(rows) > MOST else rows
+    return queries_of(rows.take(spread_out(len(rows), MOST)) if len(rows) > MOST else rows)
+
+
+def queries_of(rows: Rows) -> Queries:
+    """Subscriptions as routers see them."""
     bounded = (rows.start != BEGINNING) & (rows.end != NEVER)
     life = np.where(bounded, rows.end - np.where(bounded, rows.start, 0), NEVER)
     near = rows.nearest

@@ -22,6 +22,8 @@ class Settings:
     lateness: int = 0
     merge: bool = True
     stop_words: tuple[str, ...] = ()  # that reports of frequent terms leave out
+    balance: str = "auto"  # or a strategy by name (`pipeline.strategies`), or "off"
+    ratio: float | None = None  # L_max / L_min from which on it acts; None: as `pipeline.strategies` says
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.pipeline import packets as kinds
+from nearcast.pipeline.align import align
 from nearcast.pipeline.arrival import logged_arrival
+from nearcast.pipeline.balance import rebalance
 from nearcast.pipeline.commit import commit_batch, following
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report, Round
@@ -45,6 +47,7 @@ class Pipeline:
         query_id, manifest = self.query_id(), self.state.newest()
         if is_replay(manifest, query_id, batch):
             return
+        manifest = align(self.state, self.settings)
         plan = Plan(str(self.state.root), manifest, self.settings, batch, logged_arrival(self.state, batch))
         plan = self.with_first_post(plan, packets)
         workers = self.settings.workers
@@ -55,7 +58,7 @@ class Pipeline:
         more = second_round(
             plan, following(plan, query_id, reports), reports, on_workers(packets.sparkSession, workers)
         )
-        after = commit_batch(plan, query_id, reports, more)
+        after = rebalance(self.state, self.settings, commit_batch(plan, query_id, reports, more))
         empty_spool(self.state)
         self.on_commit(after, reports)
 

@@ -18,13 +18,16 @@ import pyarrow as pa
 from nearcast.index.posts import PostSegment, write_posts
 from nearcast.kernels.grid import may_match
 from nearcast.model.ops import CODE_LAST, OPS
+from nearcast.pipeline.balance import adjust
 from nearcast.pipeline.batch import begin, run_batch
 from nearcast.pipeline.encode_ops import NOTHING, encode_ops
+from nearcast.pipeline.measured import Measured
 from nearcast.pipeline.packets import OPS as OPS_PACKET
 from nearcast.pipeline.packets import POSTS as POSTS_PACKET
 from nearcast.pipeline.packets import pack
 from nearcast.pipeline.plan import Plan, open_summary
 from nearcast.pipeline.settings import Settings
+from nearcast.pipeline.strategies import decide
 from nearcast.pipeline.work import work
 from nearcast.reader.reader import Reader
 from nearcast.routing.partition import BY_POST, BY_QUERY, Partition
@@ -149,6 +152,21 @@ def words(folder: Path) -> None:
         run_batch(state, settings, posts=[posts.slice(50 * number, 50)])
 
 
+def balancing(folder: Path) -> None:
+    """Deciding on an adjustment and carrying it out."""
+    posts, _ = normalise(World().posts(0, 300))
+    state, settings = StateDirectory(folder / "balanced"), Settings(workers=2, router="qt", ratio=1.0)
+    begin(state, settings, posts)
+    ops = {"op": ["subscribe"], "id": [1], "id_text": ["q"], "ts": pa.nulls(1, pa.int64()), "sql": [SUBSCRIPTION]}
+    run_batch(state, settings, ops=pa.table(ops))
+    for strategy in ("fg", "local"):
+        manifest = run_batch(state, settings, posts=[posts])
+        plan = Plan(str(state.root), manifest, settings, manifest.batch)
+        move = decide(strategy, Measured(plan), 1.0)
+        if move is not None:
+            adjust(plan, move)
+
+
 def is_warm() -> bool:
     """Whether this machine has compiled what a stream needs."""
     return STREAMING.exists()
@@ -175,11 +193,12 @@ def warm_up_words() -> None:
 
 
 def warm_up_searches() -> None:
-    """Compile what sealing, searching and reporting need."""
+    """Compile what sealing, searching, reporting and balancing need."""
     if not SEARCHING.exists():
         with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
             searches(Path(name))
             reports(Path(name))
+            balancing(Path(name))
         mark(SEARCHING)
 
 

@@ -19,6 +19,7 @@ from nearcast.pipeline import packets as kinds
 from nearcast.pipeline.chores import do_chores
 from nearcast.pipeline.closest import Closest
 from nearcast.pipeline.dictionary import new_words
+from nearcast.pipeline.observe import observe, watched
 from nearcast.pipeline.plan import Plan, open_segments, write_segment
 from nearcast.pipeline.predicates import predicates_hold
 from nearcast.pipeline.report import Report
@@ -62,6 +63,8 @@ def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
     task.closest.write()
     task.write_results(found)
     task.write_rejects(rejects)
+    if kinds.POSTS in tables:
+        task.observe(posts, late)
     if plan.settings.merge:
         do_chores(plan, worker, task.report)
     return task.report
@@ -77,7 +80,7 @@ class Task:
         self.first_post = NEVER if self.manifest.first_post is None else self.manifest.first_post
 
     def mine(self, ref: SegmentRef) -> bool:
-        """Whether a segment may hold something of this worker's leaves."""
+        """Whether a segment of posts may hold some of this worker's leaves."""
         return self.plan.mine(ref, self.worker)
 
     def add(self, kind: str, name: str, rows: int, size: int, **more: int) -> None:
@@ -95,7 +98,7 @@ class Task:
     ) -> SubscriptionSet:
         """The subscriptions of this worker (or of all), and those that this batch adds."""
         refs = self.manifest.of(SUBSCRIPTIONS)
-        names = [ref.name for ref in refs if all_workers or (self.mine(ref) and ref.asks == RANGE)]
+        names = [ref.name for ref in refs if all_workers or (ref.owner == self.worker and ref.asks == RANGE)]
         segments = open_segments(self.plan, names)
         logs = read_logs(self.plan.state, self.manifest)
         if own is not None:
@@ -322,6 +325,13 @@ class Task:
             report.count(stored=len(order), stored_bytes=size)
         with report.timed("words"):
             self._learn(words, posts)
+
+    def observe(self, posts: pa.Table, late: np.ndarray) -> None:
+        """Note what balancing asks for."""
+        if watched(self.plan.settings):
+            with self.report.timed("observe"):
+                stored = self.order[(at_home(posts) & ~late)[self.order]]
+                self.report.segments.append(observe(self.plan, self.worker, self.report.counts, self.columns, stored))
 
     def _learn(self, words: Vocabulary, posts: pa.Table) -> None:
         real = words.terms != 0

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from nearcast.model.ops import RANGE
 from nearcast.reader.reader import Reader
 from nearcast.reader.subscriptions import Subscriptions
 from nearcast.routing.table import RoutingTable
 from nearcast.state.directory import StateDirectory
 from nearcast.state.files import folder_size, open_table
-from nearcast.state.manifest import REJECTS, Manifest
+from nearcast.state.manifest import REJECTS, SUBSCRIPTIONS, Manifest
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,9 @@ class Status:
     """A state after its newest batch. Times in microseconds, sizes in bytes.
 
     `counts` are totals since the state was made; `rejects` are those on disk by reason; `load` is what each worker did
-    in the last batch. `kinds` are the files of the manifest; `disk` is all that lies in the directory, replaced files
-    that wait for their sweeping included.
+    in the last batch. `owners` tells of each worker's leaves and their expected share of the load, `adjustments` of the
+    last changes for the sake of balance. `kinds` are the files of the manifest; `disk` is all that lies in the
+    directory, replaced files that wait for their sweeping included.
     """
 
     state: str
@@ -45,6 +49,8 @@ class Status:
     router: str | None
     leaves: int
     load: list[dict[str, Any]] = field(default_factory=list)
+    owners: list[dict[str, Any]] = field(default_factory=list)
+    adjustments: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def balance(self) -> float | None:
@@ -73,6 +79,8 @@ def read_status(source: Reader | StateDirectory | str | Path) -> Status:
         router=router.name if router else None,
         leaves=router.leaves if router else 0,
         load=manifest.load,
+        owners=_owners(manifest, router) if router else [],
+        adjustments=manifest.adjustments,
     )
 
 
@@ -82,6 +90,22 @@ def _kinds(manifest: Manifest) -> dict[str, Kind]:
         before = found.get(ref.kind, Kind(0, 0, 0))
         found[ref.kind] = Kind(before.segments + 1, before.rows + ref.rows, before.size + ref.size)
     return dict(sorted(found.items()))
+
+
+def _owners(manifest: Manifest, router: RoutingTable) -> list[dict[str, Any]]:
+    """By worker: leaves, their share of the load that the routing table expects, and the subscriptions on hand."""
+    workers = len(manifest.load) or router.partition.workers
+    owners, load = router.owners(workers), router.partition.load
+    share = np.bincount(owners, load, workers) / max(float(load.sum()), 1e-300)
+    rows = np.zeros(workers, np.int64)
+    for ref in manifest.of(SUBSCRIPTIONS):
+        if ref.asks == RANGE and ref.owner < workers:
+            rows[ref.owner] += ref.rows
+    leaves = np.bincount(owners, minlength=workers)
+    return [
+        {"worker": w, "leaves": int(leaves[w]), "share": round(float(share[w]), 3), "subscriptions": int(rows[w])}
+        for w in range(workers)
+    ]
 
 
 def _reasons(reader: Reader) -> dict[str, int]:

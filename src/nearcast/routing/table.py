@@ -33,6 +33,7 @@ from nearcast.kernels.routing import (
 from nearcast.model.errors import BadInput
 from nearcast.routing.allocation import greedy
 from nearcast.routing.partition import BY_POST, BY_QUERY, Partition
+from nearcast.routing.sample import Queries
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.files import write_table
 
@@ -152,7 +153,7 @@ class RoutingTable:
             crews.starts, crews.workers, crews.owners, workers, self._words, by_place,
         )  # fmt: skip
 
-    def leaves_of(self, rows: Rows, by_place: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def leaves_of(self, rows: Rows | Queries, by_place: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """(starts, leaves): the distinct leaves that keep each subscription; with `by_place`, all that a search there
         has to look into.
         """
@@ -168,7 +169,7 @@ class RoutingTable:
             boxes, *no_terms, self._extent, self.cells, *self._bands, self._kind, self._first, self._words, True
         )[1]  # fmt: skip
 
-    def _filed(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    def _filed(self, rows: Rows | Queries) -> tuple[np.ndarray, np.ndarray]:
         """(where each row's begin, terms): the terms that rows are filed under."""
         if not self.shares:
             return frozen(np.zeros(len(rows) + 1, np.int64)), NO_WORDS

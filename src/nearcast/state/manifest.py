@@ -16,8 +16,9 @@ from nearcast.state.files import create_exclusively
 
 FORMAT = 3
 
-POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, BEATS, WINDOW = (
+POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, BEATS, WINDOW, STATISTICS = (
     "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive", "nearest", "beats", "window",
+    "statistics",
 )  # fmt: skip
 
 
@@ -46,7 +47,9 @@ class Manifest:
     """`clock` is the highest event time committed and `first_post` the time of the first post, None before any post.
 
     `query_id` and `batch` name the streaming batch it came from; `next_seq` numbers results, `next_op` ops. `router`
-    is the routing table's name. `settings` are what the state was created with. `counts` are totals since then.
+    is the routing table's name, and `aligned` the layout (`Plan.layout`) for which each worker's own segments have
+    every subscription that it keeps. `settings` are what the state was created with. `counts` are totals since then.
+    `adjustments` are the last changes of the routing table for the sake of balance, the newest last.
     """
 
     version: int = 0
@@ -57,9 +60,11 @@ class Manifest:
     next_seq: int = 0
     next_op: int = 0
     router: str | None = None
+    aligned: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     load: list[dict[str, Any]] = field(default_factory=list)
+    adjustments: list[dict[str, Any]] = field(default_factory=list)
     segments: tuple[SegmentRef, ...] = ()
     format: int = FORMAT
 

@@ -1,0 +1,164 @@
+"""Balancing between two batches: decide, and change hands.
+
+After a commit the work of the last batches is compared, from the manifest alone. Where it has come out of balance the
+strategy is asked (`pipeline.strategies`), and its move is a manifest of its own: the new routing table, and for each
+worker that has gained leaves one segment of the subscriptions that it now keeps and did not have. What a worker has
+lost stays in its segments until these are rewritten, as PS2Stream and Tornado clean up (seed 001 §V, seed 002 §4.6):
+no post that could match it comes that way any more, and where a router sends a post to several workers one of them
+reports a pair (`RoutingTable.reported`), so each still comes out once. Posts stay where they are stored.
+"""
+
+import time
+import uuid
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nearcast.balancing.moves import Move, imbalance
+from nearcast.index.rows import Rows, frozen
+from nearcast.kernels.aggregates import box_rectangles
+from nearcast.pipeline.align import ranges, rewritten, write_share
+from nearcast.pipeline.measured import Measured, Work
+from nearcast.pipeline.observe import watched
+from nearcast.pipeline.plan import Plan, open_segments
+from nearcast.pipeline.settings import Settings
+from nearcast.pipeline.strategies import RATIO, decide, pays, picked
+from nearcast.routing.partition import BY_POST, BY_QUERY, Partition
+from nearcast.routing.table import RoutingTable
+from nearcast.routing.tally import prefix_sums
+from nearcast.state.directory import StateDirectory
+from nearcast.state.manifest import STATISTICS, Manifest, SegmentRef, commit
+
+PATIENCE = 3  # batches with posts, before the first decision and between two
+RECORDED = 20  # adjustments
+
+
+def rebalance(state: StateDirectory, settings: Settings, manifest: Manifest) -> Manifest:
+    """The manifest after an adjustment, or the same one if there is nothing to gain."""
+    if not watched(settings) or not any(ref.batch == manifest.batch for ref in manifest.of(STATISTICS)):
+        return manifest
+    plan = Plan(str(state.root), manifest, settings, manifest.batch)
+    strategy, auto = picked(settings.balance, plan.router.name), settings.balance == "auto"
+    work = Work.of(plan)
+    ratio = RATIO if auto and settings.ratio is None else settings.ratio
+    if strategy == "off" or work.batches % PATIENCE or (auto and imbalance(work.loads) <= (ratio or RATIO)):
+        return manifest
+    began = time.perf_counter()
+    move = decide(strategy, Measured(plan), ratio)
+    if move is None or (auto and not pays(move)):
+        return manifest
+    return adjust(plan, move, time.perf_counter() - began)
+
+
+def adjust(plan: Plan, move: Move, decided: float = 0.0) -> Manifest:
+    """Carry out a move, whatever it is worth; `decided` is how long it took to be found, in seconds."""
+    began, before = time.perf_counter(), plan.manifest
+    name = f"router/{before.version + 1:012d}-{uuid.uuid4().hex[:8]}.arrow"
+    RoutingTable(replace(move.partition, load=move.loads.leaf_load)).save(plan.state.root / name)
+    after = replace(plan, manifest=replace(before, router=name))
+    if must_rewrite(plan.router, after.router):
+        new = rewritten(after)
+        segments = before.replacing([ref.name for ref in ranges(before)], new)
+    else:
+        new = handed_over(plan, after)
+        segments = before.replacing([], new)
+    record = recorded(move, before.batch, sum(ref.rows for ref in new), decided, time.perf_counter() - began)
+    adjustments = [*before.adjustments, record][-RECORDED:]
+    following = replace(before, router=name, aligned=after.layout, segments=segments, adjustments=adjustments)
+    return commit(plan.state.manifests, before, following)
+
+
+def recorded(move: Move, batch: int, queries: int, decided: float, adjusted: float) -> dict[str, Any]:
+    """What is told of an adjustment: cause, cost and effect. Loads are in milliseconds a batch."""
+    return {
+        "batch": batch,
+        "strategy": move.strategy,
+        "cause": move.cause,
+        "queries": queries,
+        "decided_ms": round(decided * 1000, 1),
+        "adjusted_ms": round(adjusted * 1000, 1),
+        "busiest_before": round(float(move.before.max()) / 1000, 3),
+        "busiest_after": round(float(move.after.max()) / 1000, 3),
+        "ratio_before": _ratio(move.before),
+        "ratio_after": _ratio(move.after),
+    }
+
+
+def _ratio(loads: np.ndarray) -> float | None:
+    """L_max / L_min; None where a worker has nothing to do."""
+    ratio = imbalance(loads)
+    return None if ratio == float("inf") else round(ratio, 2)
+
+
+def must_rewrite(old: RoutingTable, new: RoutingTable) -> bool:
+    """Whether all subscriptions must be written anew: the grid is another, or words begin to matter. Without
+    a node that is cut by queries' words, each worker's copy of a subscription may be filed under another of its words.
+    """
+    return (old.extent, old.cells) != (new.extent, new.cells) or (new.shares and not old.shares)
+
+
+def handed_over(plan: Plan, after: Plan) -> list[SegmentRef]:
+    """For each worker a segment of the subscriptions that it comes to keep and has not got.
+
+    Cost: some nanoseconds a subscription, some microseconds for each that touches a place which changes.
+    """
+    workers = plan.settings.workers
+    sums = prefix_sums(changed_cells(plan.router, after.router, workers).astype(np.int32))
+    refs = ranges(plan.manifest)
+    touching = {
+        ref.name: touched(segment.rows, plan.router, sums)
+        for ref, segment in zip(refs, open_segments(plan, [ref.name for ref in refs]).values(), strict=True)
+    }
+    new: list[SegmentRef] = []
+    done = np.empty(0, np.int64)
+    for ended in (1, 0):  # a copy that has moved to the ended ones knows its end
+        group = [ref for ref in refs if ref.facts.get("ended", 0) == ended and len(touching[ref.name])]
+        if not group:
+            continue
+        rows = Rows.concat([touching[ref.name] for ref in group])
+        rows = rows.take(np.flatnonzero(~np.isin(rows.seq, done)))
+        done = rows.seq
+        keepers, home = after.router.keepers(rows, workers)
+        facts = {"ended": ended, "folded": min(ref.facts.get("folded", ref.batch - 1) for ref in group)}
+        for worker in range(workers):
+            own = [touching[ref.name].seq for ref in refs if ref.owner == worker]
+            lacking = keepers[:, worker] & ~np.isin(rows.seq, np.concatenate([np.empty(0, np.int64), *own]))
+            new += write_share(after, rows, np.flatnonzero(lacking), home, worker, facts)
+    return new
+
+
+def changed_cells(old: RoutingTable, new: RoutingTable, workers: int) -> np.ndarray:
+    """Which cells have other keepers: a square of booleans."""
+    known: dict[Any, int] = {}
+    sides = []
+    for table in (old, new):
+        marks = np.array([known.setdefault(mark, len(known)) for mark in node_marks(table, workers)], np.int64)
+        sides.append(marks[table.partition.node].reshape(table.cells, table.cells))
+    return np.asarray(sides[0] != sides[1])
+
+
+def node_marks(table: RoutingTable, workers: int) -> list[Any]:
+    """For each node what decides who keeps a subscription there."""
+    p: Partition = table.partition
+    owners, first = table.owners(workers).tolist(), p.first.tolist()
+    marks: list[Any] = []
+    for node, kind in enumerate(p.kind.tolist()):
+        own = owners[first[node] : first[node + 1]]
+        if kind == BY_QUERY and len(set(own)) > 1:
+            starts = p.keyword_starts[first[node] : first[node + 1] + 1]
+            words = np.asarray(p.keywords[starts[0] : starts[-1]]).tobytes()
+            marks.append((tuple(own), (starts - starts[0]).tobytes(), words))
+        else:
+            marks.append(tuple(sorted(set(own))) if kind == BY_POST else (own[0],))
+    return marks
+
+
+def touched(rows: Rows, router: RoutingTable, sums: np.ndarray) -> Rows:
+    """The rows whose box touches one of some cells, of which there are the prefix sums."""
+    if not len(rows) or not sums[-1, -1]:
+        return rows.take(np.empty(0, np.int64))
+    row, r = box_rectangles(frozen(rows.boxes), frozen(np.array(router.extent)), router.cells)
+    x0, y0, x1, y1 = r.T
+    some = sums[y1, x1] - sums[y0, x1] - sums[y1, x0] + sums[y0, x0] > 0
+    return rows.take(np.unique(row[some]))

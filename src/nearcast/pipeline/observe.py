@@ -1,0 +1,46 @@
+"""What a worker notes of a batch for balancing: a small sample of the posts it stored, and what it did.
+
+Each batch adds one small file a worker; those of the last KEPT batches stay. What is older counts for less
+(`pipeline.measured`), so that statistics follow the stream; and since they are posts and not figures of a partition,
+they outlive any change of it: the quadtree J of seed 000 §4.1.1 is made of them whenever it is needed.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from nearcast.index.rows import take_lists
+from nearcast.index.segment import PostColumns
+from nearcast.pipeline.plan import Plan
+from nearcast.pipeline.settings import Settings
+from nearcast.routing.load import MEASURED
+from nearcast.state.bundle import bundle_table
+from nearcast.state.files import write_table
+from nearcast.state.manifest import STATISTICS, SegmentRef
+
+SAMPLED = 1_000  # posts a worker and batch
+KEPT = 12  # batches
+CANDIDATE, MATCH = 0.05, 1.0  # microseconds: to check a candidate, to write a match; as measured
+
+
+def watched(settings: Settings) -> bool:
+    """Whether anyone will ask."""
+    return settings.balance != "off" and settings.workers > 1
+
+
+def observe(plan: Plan, worker: int, counts: Mapping[str, int], columns: PostColumns, stored: np.ndarray) -> SegmentRef:
+    """Write the notes of a worker that has carried these posts and stores some of them. Cost: nothing a post."""
+    rows = stored[:: max(1, -(-len(stored) // SAMPLED))]
+    terms, offsets = take_lists(columns.terms, columns.offsets, rows)
+    arrays = {
+        "lon": columns.lon[rows], "lat": columns.lat[rows], "ts": columns.ts[rows], "terms": terms, "offsets": offsets,
+    }  # fmt: skip
+    name = plan.state.new_name(STATISTICS, plan.batch, worker)
+    size = write_table(plan.state.path(name), bundle_table(arrays))
+    facts = {
+        "layout": plan.layout,
+        "posts": len(stored),
+        "carrying": round(MEASURED.c2 * len(columns.lon)),
+        "checking": round(CANDIDATE * counts.get("candidates", 0) + MATCH * counts.get("matches", 0)),
+    }
+    return SegmentRef(STATISTICS, name, len(rows), size, plan.batch, worker, facts=facts)

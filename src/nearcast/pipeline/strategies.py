@@ -1,0 +1,100 @@
+"""Which strategy balances a state, by the name that `--balance` takes."""
+
+from dataclasses import replace
+
+from nearcast.balancing import borders, escalate, migrate, reallocate, retext, shift
+from nearcast.balancing.moves import Move, worker_loads
+from nearcast.balancing.redrawn import move_of
+from nearcast.model.errors import BadInput
+from nearcast.pipeline.foretell import foretold
+from nearcast.pipeline.measured import Measured
+from nearcast.pipeline.plan import open_router
+from nearcast.routing.routers import BLIND, DEFAULT, build
+from nearcast.state.directory import StateDirectory
+
+QT, TEXT = ("qt", "qt-space", "qt-text"), ("kdt", "text-frequency", "text-hypergraph", "text-metric")
+RECTANGLES = ("agrid", "grid", "kd")
+SPACES = (*RECTANGLES, "quad", "rtree", "str", "aqwa", "qt-space")
+PLANS = {name: tuple(name.split("+")) for name in ("pm", "fm", "pm+fm", "fg", "pm+fm+fg")}
+NAMES = ("auto", "off", *PLANS, "local", "global", "shift", "borders")
+
+RATIO = 2.0  # L_max / L_min that makes `auto` act: it weighs cost and gain as well, so it can look sooner than λ = 6
+HORIZON = 20  # batches in which a change has to pay for itself
+LEAST = 0.05  # of its load that the busiest worker has to get rid of
+A_QUERY, A_CHANGE = 5.0, 50_000.0  # microseconds: to hand over a subscription, and to change anything at all
+
+
+def check_balance(name: str, router: str) -> None:
+    """Refuse what is unknown, or makes no sense for a router."""
+    if name not in NAMES:
+        raise BadInput(f"there is no --balance {name}: use one of {', '.join(NAMES)}")
+    if name in ("auto", "off"):
+        return
+    if router == "everyone":
+        raise BadInput(f"--balance {name}: router everyone deals posts out evenly, so there is nothing to balance")
+    only = {"fg": QT, "pm+fm+fg": QT, "shift": RECTANGLES, "borders": SPACES}.get(name)
+    if only is not None and router not in only:
+        raise BadInput(f"--balance {name} is for the routers {', '.join(only)}, not for {router}: leave it to auto")
+    if name == "global" and router in BLIND:
+        raise BadInput(f"--balance global makes the router anew, and {router} looks at no queries: leave it to auto")
+
+
+def check_balanced(state: StateDirectory, name: str, router: str | None) -> None:
+    """The same for the router asked for, or else the state's own."""
+    own = state.newest().router if router is None and state.exists() else None
+    check_balance(name, open_router(str(state.root), own).name if own else router or DEFAULT)
+
+
+def picked(name: str, router: str) -> str:
+    """The strategy by name; that of the router's own paper for `auto`."""
+    if name != "auto":
+        return name
+    if router in QT:
+        return "pm+fm+fg"
+    if router in TEXT:
+        return "local"
+    return {"agrid": "shift", "quad": "borders", "everyone": "off"}.get(router, "pm+fm")
+
+
+def decide(name: str, measured: Measured, ratio: float | None = None) -> Move | None:
+    """The move of a strategy, or None. `ratio` is L_max / L_min from which on it acts, the paper's unless given."""
+    partition, loads = measured.partition, measured.loads
+    if name in PLANS:
+        return escalate.adjust(
+            partition, loads, lambda: measured.statistics, ratio or reallocate.RATIO, plan=PLANS[name]
+        )
+    if name == "local":
+        return retext.local(partition, loads, measured.sample, ratio or migrate.RATIO)
+    if name == "shift":
+        return shift.adjust(partition, loads, A_QUERY / HORIZON)
+    if name == "borders":
+        return borders.adjust(partition, loads)
+    if name == "global":
+        return rebuilt(measured, ratio or migrate.RATIO)
+    return None
+
+
+def rebuilt(measured: Measured, ratio: float) -> Move | None:
+    """Global load adjustment (seed 001 §V-B): the router made anew from a recent sample, if that is worth it by the
+    loads of Definition 1 on the sample under both.
+    """
+    old, sample = measured.partition, measured.sample
+    if not len(sample.posts):
+        return None
+    new = build(old.name, sample, old.workers)
+    before, after = foretold(old, sample), foretold(new, sample)
+    current, fresh = worker_loads(old, before), worker_loads(new, after)
+    if not retext.repartition(current, fresh, ratio):
+        return None
+    cause = f"a partition made anew has {fresh.sum() / max(current.sum(), 1e-300):.2f} of the load of the old one"
+    scale = measured.loads.leaf_load.sum() / max(before.sum(), 1e-300)
+    if new.extent != old.extent or new.cells != old.cells:  # cells cannot be compared
+        loads = replace(measured.loads, leaf_load=after * scale)
+        queries, posts = float(len(sample.queries)), float(len(sample.posts))
+        return Move("global", cause, new, loads, queries, posts, current * scale, fresh * scale)
+    return move_of(old, measured.loads, new, after * scale, "global", cause)
+
+
+def pays(move: Move) -> bool:
+    """Whether what the busiest worker saves in HORIZON batches is more than the change costs; and worth the trouble."""
+    return move.effect * HORIZON > A_CHANGE + A_QUERY * move.queries and move.effect > LEAST * float(move.before.max())
