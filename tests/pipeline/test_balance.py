@@ -147,6 +147,25 @@ def test_the_partition_may_become_another_at_every_batch(keep: str, tmp_path: Pa
     check_all(run(tmp_path, settings, batches, lambda plan: any_move(plan, random)), oracle)
 
 
+@pytest.mark.parametrize("name", ["grid", "quad", "by_query"])
+def test_small_places_and_no_id_twice(name: str, tmp_path: Path) -> None:
+    """So that nothing else takes out a pair that came twice, and no worker keeps everything anyway."""
+    places = [(-170.0 + 17 * n, -80.0 + 8 * n) for n in range(20)]
+    boxes = [f"RECT({lon - 1}, {lat - 1}, {lon + 1}, {lat + 1})" for lon, lat in places]
+    asked = [f"SELECT * FROM stream WHERE loc INSIDE {box} AND text CONTAINS 'a'" for box in boxes]
+    ops = [{"op": "subscribe", "id": f"q{n}", "sql": sql} for n, sql in enumerate(asked)]
+    batches = [Batch(ops)]
+    for number in range(6):
+        ids = range(100 * number, 100 * number + 20)
+        posts = [{"id": n, "ts": NOON + number * MINUTE, "text": f"a w{n % 7}"} for n in ids]
+        batches.append(Batch([], [{**p, "lon": lon, "lat": lat} for p, (lon, lat) in zip(posts, places, strict=True)]))
+    oracle = Oracle(NOON).run(batches)
+    assert len(oracle.results) == 120
+    random = Random(4)
+    settings = Settings(workers=WORKERS, router=name, balance="off", merge=False)
+    check_all(run(tmp_path, settings, batches, lambda plan: reowned(plan, random)), oracle)
+
+
 PAIRS = [
     ("grid", "pm"), ("grid", "fm"), ("grid", "local"), ("kd", "shift"), ("agrid", "shift"), ("quad", "borders"),
     ("qt", "pm+fm"), ("qt", "fg"), ("qt", "pm+fm+fg"), ("kdt", "local"), ("kdt", "global"), ("qt", "global"),

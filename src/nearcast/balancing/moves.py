@@ -82,7 +82,8 @@ def leaf_queries(partition: Partition, loads: Loads) -> np.ndarray:
 
 def leaf_posts(partition: Partition, loads: Loads) -> np.ndarray:
     """How many posts each leaf stores: its share of its node's."""
-    posts = np.bincount(partition.node, loads.cell_posts, partition.nodes)
+    some = np.flatnonzero(loads.cell_posts)
+    posts = np.bincount(partition.node[some], loads.cell_posts[some], partition.nodes)
     return posts[leaf_nodes(partition)] * leaf_shares(partition, loads)
 
 
