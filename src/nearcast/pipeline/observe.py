@@ -20,7 +20,7 @@ from nearcast.state.manifest import STATISTICS, SegmentRef
 
 SAMPLED = 1_000  # posts a worker and batch
 KEPT = 12  # batches
-CANDIDATE, MATCH = 0.05, 1.0  # microseconds: to check a candidate, to write a match; as measured
+CANDIDATE, MATCH = 0.05, 1.0  # microseconds: to check a candidate, to write a match: estimates
 
 
 def watched(settings: Settings) -> bool:
