@@ -11,6 +11,7 @@ from nearcast.routing import a_grid, kdt_tree, qt_tree, quad_tree
 from nearcast.routing.partition import Partition
 from nearcast.routing.sample import Sample
 from nearcast.routing.statistics import Statistics
+from tests.marks import slow
 from tests.routing import twin
 
 Strategy = Callable[[Partition, Loads, Sample, Statistics], Move | None]
@@ -35,7 +36,7 @@ BUILDERS: dict[str, Callable[..., Partition]] = {
 
 
 @pytest.mark.parametrize("router", BUILDERS)
-@pytest.mark.parametrize("shape", ["spread", "crowded"])
+@pytest.mark.parametrize("shape", [*slow("spread"), "crowded"])
 def test_no_post_misses_a_query_after_any_adjustments(router: str, shape: str) -> None:
     rng = np.random.default_rng(len(router) + len(shape))
     sample = twin.random_sample(rng, 40, 30, shape)

@@ -1,6 +1,10 @@
 """The benchmark of balancing at a tiny size."""
 
+import pytest
+
 from nearcast.bench import balance
+
+pytestmark = pytest.mark.slow
 
 
 def test_every_strategy_has_its_figures() -> None:

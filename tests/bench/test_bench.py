@@ -79,6 +79,7 @@ def test_about_mu_queries_stand_and_only_those_that_stand_are_deleted() -> None:
     assert (coming.kinds == DELETE).sum() == pytest.approx(1000, rel=0.15)
 
 
+@pytest.mark.slow
 def test_churn_is_the_same_again_from_the_same_seed(tmp_path: Path) -> None:
     options: dict[str, Any] = {"live": 3000, "step": 1000, "steps": 2, "parts": ("churn",), "or_share": 0.5}
     one, two = (pubsub.run(quiet, **options, workers=workers, folder=str(tmp_path)) for workers in (2, 1))

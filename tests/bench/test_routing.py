@@ -31,6 +31,8 @@ from nearcast.routing.statistics import DEPTH, Statistics
 from nearcast.routing.table import RoutingTable
 from nearcast.routing.tiles import bounds
 
+pytestmark = pytest.mark.slow
+
 AT = {name: number for number, name in enumerate(COLUMNS)}
 STANDING = ("indexed_max_to_mean", "load_us", "post_leaves", "dropped")
 POSTS, QUERIES = 600, 150

@@ -21,6 +21,7 @@ from nearcast.model.ops import OPS
 from nearcast.model.queries import TermsQuery
 from nearcast.pipeline.resolve import _rows
 from nearcast.text.tokenizer import Tokenizer
+from tests.marks import slow
 
 SECOND = 1_000_000
 WORDS = [
@@ -137,7 +138,10 @@ def told(found: Reports) -> dict[tuple[int, int], list[tuple[str, int]]]:
     }
 
 
-@pytest.mark.parametrize(("seed", "frequent"), [(1, 8192), (2, 1), (3, 7), (4, 60)])
+@pytest.mark.parametrize(
+    ("seed", "frequent"),
+    [(1, 8192), (3, 7), *slow((2, 1), (4, 60))],
+)
 def test_reports_from_tables_of_cells(seed: int, frequent: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of regions large and small, for any number of words that the tables have."""
     monkeypatch.setattr(term_groups, "MANY_ROWS", 1)

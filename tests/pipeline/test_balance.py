@@ -30,6 +30,7 @@ from nearcast.routing.routers import BUILDERS, build
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import STATISTICS
 from nearcast.state.sweep import sweep
+from tests.marks import slow
 from tests.pipeline.harness import MINUTE, NOON, WORDS, check, check_nearest, start, step
 from tests.pipeline.oracle import Batch, Oracle
 from tests.pipeline.test_crashes import Crash, crashing_at
@@ -37,6 +38,8 @@ from tests.pipeline.test_every_router import random_batches, sample
 from tests.pipeline.test_terms import FIRST, SAMPLE, ReportOracle, TermStreams, check_reports
 from tests.pipeline.test_terms import random_batches as terms_batches
 from tests.routing.made import MADE
+
+REST = ("grid", "everyone", "kdt", "by_query", "by_post")  # beside the QT-tree and one with nodes of every kind
 
 WORKERS = 3
 
@@ -128,7 +131,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("often")
-@pytest.mark.parametrize("name", ["grid", "everyone", "qt", "kdt", "mixed", "by_query", "by_post"])
+@pytest.mark.parametrize("name", ["qt", "mixed", *slow(*REST)])
 def test_leaves_may_change_hands_at_every_batch(name: str, tmp_path: Path) -> None:
     batches, oracle = random_batches(311, 9)
     random = Random(1)
@@ -139,7 +142,7 @@ def test_leaves_may_change_hands_at_every_batch(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("often")
-@pytest.mark.parametrize("keep", ["posts", "none"])
+@pytest.mark.parametrize("keep", ["posts", *slow("none")])
 def test_the_partition_may_become_another_at_every_batch(keep: str, tmp_path: Path) -> None:
     batches, oracle = random_batches(51, 12, keep)
     random = Random(51)
@@ -147,7 +150,7 @@ def test_the_partition_may_become_another_at_every_batch(keep: str, tmp_path: Pa
     check_all(run(tmp_path, settings, batches, lambda plan: any_move(plan, random)), oracle)
 
 
-@pytest.mark.parametrize("name", ["grid", "quad", "by_query"])
+@pytest.mark.parametrize("name", ["by_query", *slow("grid", "quad")])
 def test_small_places_and_no_id_twice(name: str, tmp_path: Path) -> None:
     """So that nothing else takes out a pair that came twice, and no worker keeps everything anyway."""
     places = [(-170.0 + 17 * n, -80.0 + 8 * n) for n in range(20)]
@@ -167,10 +170,13 @@ def test_small_places_and_no_id_twice(name: str, tmp_path: Path) -> None:
 
 
 PAIRS = [
-    ("grid", "pm"), ("grid", "fm"), ("grid", "local"), ("kd", "shift"), ("agrid", "shift"), ("quad", "borders"),
-    ("qt", "pm+fm"), ("qt", "fg"), ("qt", "pm+fm+fg"), ("kdt", "local"), ("kdt", "global"), ("qt", "global"),
+    ("grid", "pm"), ("agrid", "shift"), ("quad", "borders"), ("qt", "pm+fm+fg"), ("kdt", "local"), ("kdt", "global"),
+]  # fmt: skip
+MORE_PAIRS = [
+    ("grid", "fm"), ("grid", "local"), ("kd", "shift"), ("qt", "pm+fm"), ("qt", "fg"), ("qt", "global"),
     ("text-metric", "local"), ("mixed", "local"), ("mixed", "fm"),
 ]  # fmt: skip
+PAIRS += slow(*MORE_PAIRS)
 
 
 @pytest.mark.usefixtures("often")
@@ -196,6 +202,7 @@ def test_every_strategy_leaves_all_as_it_is(
     assert len(state.newest().adjustments) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("often")
 def test_reports_are_what_they_mean(tmp_path: Path) -> None:
     oracle = ReportOracle(FIRST["ts"])
@@ -206,6 +213,7 @@ def test_reports_are_what_they_mean(tmp_path: Path) -> None:
     check_reports(run(tmp_path, settings, batches, lambda plan: any_move(plan, random), SAMPLE), oracle)
 
 
+@pytest.mark.slow
 def test_workers_may_come_and_go_among_adjustments(tmp_path: Path) -> None:
     batches, oracle = random_batches(63, 8)
     random = Random(2)

@@ -10,6 +10,7 @@ import pytest
 
 from nearcast.pipeline.settings import Settings
 from nearcast.state.results import MATCH
+from tests.marks import slow
 from tests.pipeline import harness
 from tests.pipeline.harness import MINUTE, NOON, Streams, check, outbox, run, shuffled
 from tests.pipeline.oracle import Batch, Oracle
@@ -24,7 +25,7 @@ FIRST = [{"id": 1, "ts": NOON, "lon": 0.0, "lat": 0.0, "text": "the first post"}
 
 @pytest.mark.parametrize("index", ["pyramid", "gi2"])
 @pytest.mark.parametrize("workers", [1, 2, 5])
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [1, *slow(2)])
 def test_any_stream_gives_what_it_means(seed: int, workers: int, index: str, tmp_path: Path) -> None:
     batches, oracle = random_batches(100 * seed + workers, 14)
     assert len(oracle.results) > 150
@@ -38,7 +39,7 @@ def test_any_stream_gives_what_it_means_where_no_posts_are_kept(workers: int, tm
     check(run(tmp_path, Settings(workers=workers, keep="none"), batches, sample=FIRST), oracle)
 
 
-@pytest.mark.parametrize("seed", [pytest.param(7, marks=pytest.mark.slow), 8])
+@pytest.mark.parametrize("seed", [*slow(7), 8])
 def test_the_number_of_workers_may_change_between_batches(seed: int, tmp_path: Path) -> None:
     batches, oracle = random_batches(seed, 24)
     check(run(tmp_path, Settings(), batches, workers=(2, 2, 5, 1, 1, 3), sample=FIRST), oracle)

@@ -23,6 +23,7 @@ from nearcast.sources.world import World
 from nearcast.state import files
 from nearcast.state.directory import StateDirectory
 from nearcast.state.sweep import sweep
+from tests.marks import slow
 from tests.pipeline.harness import ops_table
 
 BATCHES = 12
@@ -92,7 +93,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("often")
-@pytest.mark.parametrize("keep", ["posts", "none"])
+@pytest.mark.parametrize("keep", ["posts", *slow("none")])
 def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(
     keep: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +107,7 @@ def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(
     assert len(expected) > 100 and counts["reports"] > 10 and counts["merges"] > 3
     searched = [row["id"] for row in Reader(undisturbed).search(SQL)] if keep == "posts" else []
     thorough = bool(os.environ.get("NEARCAST_THOROUGH"))
-    for step in range(1, steps[0] + 1, 1 if thorough else 61):
+    for step in range(1, steps[0] + 1, 1 if thorough else 89):
         state = StateDirectory(tmp_path / f"step{step}")
         with crashing_at(step, monkeypatch), pytest.raises(Crash):
             stream(state, settings)

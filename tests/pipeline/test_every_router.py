@@ -14,6 +14,7 @@ from nearcast.reader.reader import Reader
 from nearcast.routing import routers
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import SUBSCRIPTIONS
+from tests.marks import slow
 from tests.pipeline import harness
 from tests.pipeline.harness import NOON, Streams, check, check_nearest, run, start, step
 from tests.pipeline.oracle import Batch, Oracle
@@ -26,7 +27,7 @@ FIRST_HAND = ("agrid", "quad", "qt", "kdt", *MADE)  # the papers' own; the basel
 
 def marked(names: Iterable[str]) -> list[Any]:
     """Names as parameters, the baselines among them as slow ones."""
-    return [name if name in FIRST_HAND else pytest.param(name, marks=pytest.mark.slow) for name in names]
+    return [each for name in names for each in ([name] if name in FIRST_HAND else slow(name))]
 
 
 ALL = (*routers.BUILDERS, *MADE)
@@ -111,7 +112,7 @@ def test_two_versions_of_one_subscription_give_a_post_once(name: str, tmp_path: 
     )
 
 
-@pytest.mark.parametrize("keep", ["posts", "none"])
+@pytest.mark.parametrize("keep", [*slow("posts"), "none"])
 def test_another_router_may_take_over_between_batches(keep: str, tmp_path: Path) -> None:
     batches, oracle = random_batches(51, 2 * len(FIRST_HAND), keep)
     state, settings = StateDirectory(tmp_path), Settings(workers=3, keep=keep)

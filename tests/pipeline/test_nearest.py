@@ -19,6 +19,7 @@ from nearcast.sources.op_records import normalise_ops
 from nearcast.sources.raw import Raw, reject_table
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import ARCHIVE, NEAREST, SUBSCRIPTIONS
+from tests.marks import slow
 from tests.pipeline import harness
 from tests.pipeline.harness import MINUTE, NOON, Streams, check, check_nearest, fold, run, shuffled, start, step
 from tests.pipeline.oracle import Batch, Oracle
@@ -32,7 +33,7 @@ def random_batches(seed: int, count: int, keep: str = "posts") -> tuple[list[Bat
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+@pytest.mark.parametrize("seed", [1, *slow(2, 3)])
 def test_any_stream_gives_the_answers_it_means(seed: int, workers: int, tmp_path: Path) -> None:
     batches, oracle = random_batches(1000 * seed + workers, 14)
     state = run(tmp_path, Settings(workers=workers), batches, sample=FIRST)
@@ -50,7 +51,7 @@ def test_every_batch_leaves_the_answer_of_its_moment(tmp_path: Path) -> None:
         check_nearest(state, oracle)
 
 
-@pytest.mark.parametrize("seed", [4, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [4, *slow(5)])
 def test_the_number_of_workers_may_change_between_batches(seed: int, tmp_path: Path) -> None:
     batches, oracle = random_batches(seed, 24)
     state = run(tmp_path, Settings(), batches, workers=(2, 2, 5, 1, 1, 3), sample=FIRST)
@@ -67,6 +68,7 @@ def test_catching_up_by_searches_or_by_looking_at_all_is_one(
     check_nearest(run(tmp_path, Settings(), batches, sample=FIRST), oracle)
 
 
+@pytest.mark.slow
 def test_the_cut_into_batches_does_not_show(tmp_path: Path) -> None:
     streams = Streams(3)
     posts = [streams.post(NOON + number * MINUTE // 2) for number in range(60)]
@@ -96,7 +98,8 @@ def test_posts_that_are_not_kept_are_in_answers_all_the_same(tmp_path: Path) -> 
     assert check_nearest(state, oracle) > 60
 
 
-@pytest.mark.parametrize("fan", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.slow
+@pytest.mark.parametrize("fan", [2, 3])
 def test_merging_changes_no_answer(fan: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nearcast.state.merging.to_merge.__defaults__", (fan,))
     monkeypatch.setattr("nearcast.state.merging.run_to_merge.__defaults__", (fan,))
