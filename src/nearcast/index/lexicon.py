@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from nearcast.index.arrow import arrow
 from nearcast.index.rows import frozen
-from nearcast.kernels.beats import word_prefixes
+from nearcast.kernels.top_words import word_prefixes
 
 Speller = Callable[[np.ndarray], pa.StringArray]  # terms → their words
 LEFT_OUT = -1

@@ -13,7 +13,8 @@ from nearcast.index.filing import WORLD
 from nearcast.index.question import NOTHING, Question
 from nearcast.index.rows import Rows, frozen
 from nearcast.index.window import FREQUENT, Window
-from nearcast.kernels.beats import MOST, cut_groups, report_cells, report_groups
+from nearcast.kernels.beats import MOST, cut_groups, report_groups
+from nearcast.kernels.cell_reports import report_cells
 from nearcast.kernels.register import z_codes
 from nearcast.language import decode_code
 from nearcast.model.regions import EVERYWHERE

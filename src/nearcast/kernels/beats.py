@@ -9,11 +9,11 @@ that are due, so that a beat costs what has changed.
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.cell_tables import count_cells, count_rare
 from nearcast.kernels.match import grown
 from nearcast.kernels.regions import in_bbox, in_region
 from nearcast.kernels.register import grid_coordinate, z_code
 from nearcast.kernels.sorting import lower_bound, sort_in_place
+from nearcast.kernels.top_words import best_first, top_words
 
 TOLD = 1440  # empty reports in a row are sent one by one, further ones are only counted
 MOST = 16  # members of a group: more share the common table, and have less in common
@@ -60,102 +60,6 @@ def posts_in_box(z, lon, lat, ts, first, last, box, since, until, picked, count)
             depth += 1
             low = end
     return picked, count
-
-
-@njit(cache=True, nogil=True)
-def word_before(a, b, prefixes, starts, data):
-    """Whether word number a comes before word number b, by code points, which is the order of UTF-8 bytes."""
-    if prefixes[a] != prefixes[b]:
-        return prefixes[a] < prefixes[b]
-    i, j = starts[a] + 8, starts[b] + 8
-    while i < starts[a + 1] and j < starts[b + 1]:
-        if data[i] != data[j]:
-            return data[i] < data[j]
-        i += 1
-        j += 1
-    return starts[a + 1] - starts[a] < starts[b + 1] - starts[b]
-
-
-@njit(cache=True, nogil=True)
-def word_prefixes(starts, data):
-    """The first 8 bytes of each word as a number that sorts as they do."""
-    out = np.empty(starts.size - 1, np.uint64)
-    for i in range(out.size):
-        value = np.uint64(0)
-        for j in range(8):
-            at = starts[i] + j
-            byte = np.uint64(data[at]) if at < starts[i + 1] else np.uint64(0)
-            value = (value << np.uint64(8)) | byte
-        out[i] = value
-    return out
-
-
-@njit(cache=True, nogil=True)
-def comes_first(count_a, a, count_b, b, prefixes, starts, data):
-    if count_a != count_b:
-        return count_a > count_b
-    return word_before(a, b, prefixes, starts, data)
-
-
-@njit(cache=True, nogil=True)
-def sink(words, counts, size, prefixes, starts, data):
-    """Restore a heap, whose root is the last of its words, after a new root."""
-    root = 0
-    while True:
-        child = 2 * root + 1
-        if child >= size:
-            return
-        if child + 1 < size and comes_first(
-            counts[child], words[child], counts[child + 1], words[child + 1], prefixes, starts, data
-        ):
-            child += 1
-        if not comes_first(counts[root], words[root], counts[child], words[child], prefixes, starts, data):
-            return
-        words[root], words[child] = words[child], words[root]
-        counts[root], counts[child] = counts[child], counts[root]
-        root = child
-
-
-@njit(cache=True, nogil=True)
-def offer(word, count, n, k, words, counts, prefixes, starts, data):
-    """How many words a heap of the k best has, after one more was offered to it."""
-    if n < k:  # the new one goes up as long as its parent comes before it
-        at = n
-        while at:
-            parent = (at - 1) >> 1
-            if not comes_first(counts[parent], words[parent], count, word, prefixes, starts, data):
-                break
-            words[at], counts[at] = words[parent], counts[parent]
-            at = parent
-        words[at], counts[at] = word, count
-        return n + 1
-    if comes_first(count, word, counts[0], words[0], prefixes, starts, data):
-        words[0], counts[0] = word, count
-        sink(words, counts, n, prefixes, starts, data)
-    return n
-
-
-@njit(cache=True, nogil=True)
-def best_first(n, words, counts, prefixes, starts, data):
-    """Put a heap in order."""
-    for end in range(n - 1, 0, -1):
-        words[0], words[end] = words[end], words[0]
-        counts[0], counts[end] = counts[end], counts[0]
-        sink(words, counts, end, prefixes, starts, data)
-
-
-@njit(cache=True, nogil=True)
-def top_words(common, own, numbers, size, k, words, counts, prefixes, starts, data):
-    """How many words `words` and `counts` have, as a heap: the k greatest of common + own, if positive."""
-    n = 0
-    least = np.int32(1)  # that a count must have to be among the best so far
-    for i in range(size):
-        total = common[np.uint64(i)] + own[np.uint64(i)]
-        if total >= least:
-            n = offer(numbers[i], total, n, k, words, counts, prefixes, starts, data)
-            if n == k:
-                least = np.int32(counts[0])
-    return n
 
 
 @njit(cache=True, nogil=True)
@@ -376,76 +280,3 @@ def cut_groups(boxes, keys, most, spread):
             west, south, east, north, largest = w, s, e, t, area
     out[n] = keys.size
     return out[: n + 1]
-
-
-@njit(cache=True, nogil=True)
-def report_cells(
-    lon, lat, starts, codes, boxes, levels, table_starts, table_codes, table_counts, totals, numbers, frequent,
-    prefixes, word_starts, word_data, firsts, kinds, regions, shape, shape_offsets, k, now, beat, empties, final,
-):  # fmt: skip
-    """As `report_groups`, for groups that all report at one beat `now` on one window, the posts of which have tables
-    (`kernels.cell_tables`): word number i by frequency is the word `numbers[i]`, and occurs in `totals[i]` posts.
-    """
-    rows = kinds.size
-    members, ends = np.empty(3 * rows, np.int32), np.empty(3 * rows, np.int64)
-    skips, row_ends = np.empty(3 * rows, np.int64), np.empty(3 * rows, np.int64)
-    out_words, out_counts = np.empty(16 * rows, np.int64), np.empty(16 * rows, np.int64)
-    n = used = np.int64(0)
-    vocabulary = totals.size
-    frequent = min(frequent, vocabulary)
-    uncounted = totals[frequent] if frequent < vocabulary else np.int64(0)
-    common, own = np.zeros(frequent, np.int32), np.zeros((MOST, frequent), np.int32)
-    rare, touched = np.zeros(vocabulary - frequent, np.int32), np.empty(vocabulary - frequent, np.int32)
-    best_words, best_counts = np.empty(64, np.int64), np.empty(64, np.int64)
-    for group in range(firsts.size - 1):
-        a, b = firsts[group], firsts[group + 1]
-        common[:] = 0
-        own[: b - a] = 0
-        count_cells(
-            lon, lat, starts, codes, boxes, levels, table_starts, table_codes, table_counts,
-            kinds, regions, shape, shape_offsets, a, b, frequent, common, own,
-        )  # fmt: skip
-        for m in range(a, b):
-            most = min(k[m], vocabulary)
-            if most > best_words.size:
-                best_words, best_counts = np.empty(2 * most, np.int64), np.empty(2 * most, np.int64)
-            found = top_words(
-                common, own[m - a], numbers, frequent, most,
-                best_words, best_counts, prefixes, word_starts, word_data,
-            )  # fmt: skip
-            if uncounted and (found < most or best_counts[0] <= uncounted):
-                some = count_rare(
-                    lon, lat, starts, codes, boxes, levels, kinds, regions, shape, shape_offsets, m, frequent,
-                    rare, touched,
-                )  # fmt: skip
-                for i in range(some):
-                    code = touched[i]
-                    if found < most or rare[code] >= best_counts[0]:
-                        found = offer(
-                            numbers[frequent + code], rare[code], found, most, best_words, best_counts,
-                            prefixes, word_starts, word_data,
-                        )  # fmt: skip
-                    rare[code] = 0
-            best_first(found, best_words, best_counts, prefixes, word_starts, word_data)
-            if not found:
-                if empties[m] < TOLD:
-                    members[n], ends[n], skips[n], row_ends[n] = m, now, 0, used
-                    n += 1
-                empties[m] += 1
-            else:
-                if empties[m] > TOLD:
-                    members[n], ends[n], skips[n], row_ends[n] = m, now - beat, empties[m] - TOLD, used
-                    n += 1
-                empties[m] = 0
-                if used + found > out_words.size:
-                    out_words, out_counts = grown(out_words, 2 * (used + found)), grown(out_counts, 2 * (used + found))
-                for i in range(found):
-                    out_words[used], out_counts[used] = best_words[i], best_counts[i]
-                    used += 1
-                members[n], ends[n], skips[n], row_ends[n] = m, now, 0, used
-                n += 1
-            if final[m] and empties[m] > TOLD:
-                members[n], ends[n], skips[n], row_ends[n] = m, now, empties[m] - TOLD, used
-                n += 1
-                empties[m] = 0
-    return members[:n], ends[:n], skips[:n], row_ends[:n], out_words[:used], out_counts[:used]

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.index.posts import post_fingerprints
+from nearcast.pipeline.pairs import pair_prints
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
-from nearcast.pipeline.work import pair_prints
 from nearcast.state.bundle import bundle_table
 from nearcast.state.files import write_table
 from nearcast.state.manifest import RESULTS

@@ -10,7 +10,7 @@ import pyarrow as pa
 from nearcast.index.posts import PostSegment, Vocabulary, chunk, post_fingerprints, write_posts
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Matches, PostColumns, Segment
-from nearcast.index.subscriptions import EndLog, SubscriptionSet, ids_of, read_logs
+from nearcast.index.subscriptions import EndLog, SubscriptionSet, read_logs
 from nearcast.kernels.lookup import sorted_members
 from nearcast.kernels.mix import id_keys
 from nearcast.model.ops import BEGINNING, NEVER, RANGE
@@ -20,13 +20,12 @@ from nearcast.pipeline.chores import do_chores
 from nearcast.pipeline.closest import Closest
 from nearcast.pipeline.dictionary import new_words
 from nearcast.pipeline.observe import observe, watched
+from nearcast.pipeline.pairs import ids_as_arrays, once, pair_prints, results_of
 from nearcast.pipeline.plan import Plan, open_segments, write_segment
-from nearcast.pipeline.predicates import predicates_hold
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.resolve import Resolved, resolve
 from nearcast.pipeline.spread import at_home, come_elsewhere, own_posts, possibly_in, whereabouts
 from nearcast.pipeline.terms import file_terms, late_pairs, open_standing, terms_refs
-from nearcast.state import results as outbox
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.deletes import SCHEMA as DELETED
 from nearcast.state.deletes import deletes_for
@@ -183,7 +182,7 @@ class Task:
                 if len(matches.posts):
                     hit, back = np.unique(matches.posts, return_inverse=True)
                     pairs = Matches(back, matches.rows, matches.candidates)
-                    found.append(self._results([(own.rows, pairs)], segment.take(rows[hit]), MATCH))
+                    found.append(results_of([(own.rows, pairs)], segment.take(rows[hit]), MATCH, self.plan.batch))
             found = [part for part in found if len(part)]
             return self._news(found, resolved) if found and len(resolved.again) else found
 
@@ -262,7 +261,7 @@ class Task:
             found = [(rows, self._reported(rows, matches, posts)) for rows, matches in found]
             report.count(candidates=sum(m.candidates for _, m in found), tried=len(wanted))
         with report.timed("results"):
-            results = self._results(found, whole_posts(posts), MATCH, late)
+            results = results_of(found, whole_posts(posts), MATCH, self.plan.batch, late)
             again = self.manifest.counts.get("again", 0) + (resolved.counts["again"] if resolved is not None else 0)
             return [once(results) if again else results]
 
@@ -272,37 +271,6 @@ class Task:
         if not router.shares:
             return matches
         return router.reported(matches, rows, self.columns, posts["leaf"].to_numpy(), self.worker, workers)
-
-    def _results(
-        self, found: list[tuple[Rows, Matches]], posts: pa.Table, kind: int, late: np.ndarray | None = None
-    ) -> Results:
-        """Matches as results: predicates applied, in order of (time, id), each with its post."""
-        parts, at = [], []
-        for rows, matches in found:
-            keep = predicates_hold(rows, matches, posts)
-            picked, pairs = matches.rows[keep], matches.posts[keep]
-            ids, texts = ids_of(rows, picked)
-            columns = rows.columns.take(pa.array(picked)) if len(rows.columns) else pa.nulls(len(picked), pa.string())
-            parts.append((ids, texts, columns))
-            at.append(pairs)
-        post = np.concatenate([np.empty(0, np.int64), *at])
-        hit, row = np.unique(post, return_inverse=True)
-        order = np.lexsort((post, posts["id"].to_numpy()[post], posts["ts"].to_numpy()[post]))
-        kinds_ = np.full(len(post), kind, np.uint8)
-        if late is not None:
-            kinds_[late[post]] = LATE
-        texts = pa.concat_arrays([pa.array([], pa.string()), *(part[1] for part in parts)])
-        columns = pa.concat_arrays([pa.array([], pa.string()), *(part[2] for part in parts)])
-        ids = np.concatenate([np.empty(0, np.int64), *(part[0] for part in parts)])
-        index = pa.array(order)
-        table = pa.table(
-            [
-                pa.array(ids[order]), texts.take(index), pa.array(kinds_[order]), pa.array(row[order].astype(np.int32)),
-                columns.take(index), pa.nulls(len(order), pa.string()), pa.array(np.full(len(order), self.plan.batch)),
-            ],
-            schema=outbox.RESULTS,
-        )  # fmt: skip
-        return Results(table, posts.take(pa.array(hit)))
 
     def keep(self, posts: pa.Table, late: np.ndarray) -> None:
         """Store this worker's posts, and what their words teach; with `--keep none` those that windows need."""
@@ -363,7 +331,7 @@ class Task:
             found = []
             if late.any():
                 missed = self.closest.late(self.columns, order[late[order]], whole)
-                found.append(self._results(missed, whole, LATE))
+                found.append(results_of(missed, whole, LATE, self.plan.batch))
                 order = order[~late[order]]
             self.closest.offer(self.columns, order, whole)
             return found
@@ -379,7 +347,7 @@ class Task:
             if not len(order):
                 return []
             pairs = late_pairs(open_standing(self.plan, self.manifest), self.columns, order, late)
-            return [once(self._results(pairs, whole_posts(posts), LATE))]
+            return [once(results_of(pairs, whole_posts(posts), LATE, self.plan.batch))]
 
     # -- results -------------------------------------------------------------------------------------------------------
 
@@ -421,24 +389,3 @@ def columns_of(posts: pa.Table) -> PostColumns:
 def whole_posts(posts: pa.Table) -> pa.Table:
     """Routed posts as the model has them."""
     return posts.drop_columns([name for name in ("leaf", "terms", *ROUTED) if name in posts.column_names])
-
-
-def ids_as_arrays(results: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """The query ids of results, and which of them are strings."""
-    texts = chunk(results["query_text"])
-    return chunk(results["query"]).to_numpy(), texts.is_valid().to_numpy(zero_copy_only=False)
-
-
-def pair_prints(results: Results, picked: np.ndarray) -> np.ndarray:
-    """A fingerprint of query and post for some of the results."""
-    keys = id_keys(*ids_as_arrays(results.table))[picked]
-    post = post_fingerprints(results.posts)[results.table["post"].to_numpy()[picked]]
-    return id_keys((keys ^ post).view(np.int64), np.zeros(len(keys), np.bool_))
-
-
-def once(results: Results) -> Results:
-    """Each pair of query and post once: two subscriptions of one id, of which the later began in the past, may want
-    one.
-    """
-    first = np.sort(np.unique(pair_prints(results, np.ones(len(results), np.bool_)), return_index=True)[1])
-    return results if len(first) == len(results) else Results(results.table.take(pa.array(first)), results.posts)

@@ -1,5 +1,6 @@
 """Answers of searches: posts or counted terms. Each iterates as dictionaries and turns into Arrow or pandas."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,7 +41,7 @@ class Picked:
     places: np.ndarray
 
 
-class Answered:
+class Answered(ABC):
     """What every kind of answer tells."""
 
     effort: Effort
@@ -58,8 +59,8 @@ class Answered:
     def segments_opened(self) -> int:
         return len(self.effort.opened)
 
-    def to_arrow(self) -> pa.Table:
-        raise NotImplementedError
+    @abstractmethod
+    def to_arrow(self) -> pa.Table: ...
 
     def to_pandas(self) -> Any:
         return self.to_arrow().to_pandas()
