@@ -17,6 +17,7 @@ from nearcast.index.rows import frozen, optional_strings
 from nearcast.kernels.blocks import build_tree
 from nearcast.kernels.counting import write_tables
 from nearcast.kernels.forward import write_forward
+from nearcast.kernels.half_bytes import write_halves
 from nearcast.kernels.packing import exact_places, fixed_places, pack_integers
 from nearcast.kernels.postings import write_postings
 from nearcast.kernels.register import z_codes
@@ -144,11 +145,14 @@ def _indexes(arrays: Arrays, sealed: bool) -> None:
     """Inverted lists and term tables, or the empty arrays of a fresh segment."""
     rows, words = int(arrays["facts"][0]), len(arrays["terms"])
     forward = frozen(arrays["forward"]), frozen(arrays["forward_starts"])
-    names = ("lists", "list_starts", "skip_first", "skip_rows", "skip_at")
+    names: tuple[str, ...] = ("lists", "list_starts", "skip_first", "skip_rows", "skip_at")
     lists = tuple(np.empty(0, kind) for kind in (np.uint8, np.int64, np.int64, np.int32, np.uint32))
     tables = np.empty(0, np.uint8), np.zeros(1, np.int64)
+    small = np.empty(0, np.uint8), *tables
     if sealed or rows >= LISTED_ROWS:
         lists = write_postings(*(*forward, rows, frozen(arrays["counts"])))
     if sealed:
         tables = write_tables(*(*forward, rows, words, frozen(arrays["levels"])))
-    arrays.update(zip((*names, "tables", "table_starts"), (*lists, *tables), strict=True))
+        small = write_halves(*(*forward, rows, words))
+    names += ("tables", "table_starts", "halves", "beyond", "beyond_starts")
+    arrays.update(zip(names, (*lists, *tables, *small), strict=True))

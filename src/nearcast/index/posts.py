@@ -33,6 +33,7 @@ ATTRIBUTE_BLOCK = 1024
 BASE = ("id", "id_text", "ts", "lon", "lat", "text")
 OWN = frozenset((*BASE, "leaf", "terms"))
 TEXT_LIMIT = 1 << 30  # bytes of texts in one Arrow array
+NO_TABLES = (frozen(np.empty(0, np.uint8)), frozen(np.empty(0, np.uint8)), frozen(np.zeros(1, np.int64)))
 
 
 def post_fingerprints(table: pa.Table) -> np.ndarray:
@@ -113,6 +114,17 @@ class PostSegment:
     @cached_property
     def inverted(self) -> tuple[np.ndarray, ...]:
         return tuple(self.arrays[name] for name in ("lists", "list_starts", "skip_first", "skip_rows", "skip_at"))
+
+    @cached_property
+    def tables(self) -> tuple[np.ndarray, ...]:
+        """Term tables of nodes, and the small ones, which files written before there were such do not have."""
+        a = self.arrays
+        small = [a[name] for name in ("halves", "beyond", "beyond_starts")] if "halves" in a else NO_TABLES
+        return a["tables"], a["table_starts"], *small
+
+    @property
+    def has_small_tables(self) -> bool:
+        return len(self.tables[-1]) > 1
 
     @property
     def terms(self) -> np.ndarray:

@@ -14,12 +14,13 @@ from nearcast.index.posts import PostSegment
 from nearcast.index.question import NO_CODE, NOTHING, Question
 from nearcast.index.rows import frozen
 from nearcast.index.search_range import Looked, search_range
-from nearcast.kernels.counting import codes_from, count_region, count_rows, nth_largest
+from nearcast.kernels.counting import codes_from, count_rows, nth_largest
+from nearcast.kernels.half_bytes import FREQUENT
 from nearcast.kernels.ranges import range_rows
+from nearcast.kernels.region_counts import count_region
 
-FREQUENT = 12_480  # codes of one or two bytes: 50 KB of counts
 SMALL = 20  # a segment with fewer than one of so many posts is a small one
-LARGE = 8 * FREQUENT  # words, from which on that is worth while
+LARGE = 8 * FREQUENT  # words, from which on that is worth while without tables of the frequent ones
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,9 @@ def count_terms(
         hits = search_range(segment, question, gone)
         count_rows(segment.arrays["forward"], segment.arrays["forward_starts"], hits.rows, counts)
         return CountedTerms(segment, question, gone, counts, len(hits.rows), hits.looked)
-    short = words > LARGE and not everything and segment.listed
+    short = words > (FREQUENT if segment.has_small_tables else LARGE) and not everything and segment.listed
     counts = np.zeros((FREQUENT if short else words) + 1, np.int32)
-    tables = segment.arrays["tables"], segment.arrays["table_starts"]
-    where = (*segment.columns_for_checks, gone, *segment.tree, *tables, *question.place, *question.time)
+    where = (*segment.columns_for_checks, gone, *segment.tree, *segment.tables, *question.place, *question.time)
     posts, singly, added = count_region(*(size, *where, counts))
     why = f"{added:,} term tables, {singly:,} of {size:,} posts one by one" + ("" if short else ", all words")
     looked = Looked(size, "term tables" if added else "place first", why, int(singly))

@@ -1,7 +1,6 @@
 """Counting in how many posts each word occurs: post by post, and by term tables made beforehand.
 
-Nodes of the tree from TABLE_LEVEL on have a table: the codes that occur in their posts, as gaps, and the counts. The
-count of a region is the sum of the tables of the nodes it covers and of the posts along its border (seed 000 §6.2).
+Nodes of the tree from TABLE_LEVEL on have a table: the codes that occur in their posts, as gaps, and the counts.
 
 `counts` has one place more than codes are counted: all codes from there on are thrown together in the last. Codes are
 in order of frequency, so a short array holds all that can be frequent, and stays in the processor's cache.
@@ -10,12 +9,9 @@ in order of frequency, so a short array holds all that can be frequent, and stay
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.blocks import APART, BLOCK, COVERS, FAN, relation, time_relation
-from nearcast.kernels.check import is_among
+from nearcast.kernels.blocks import BLOCK, FAN
 from nearcast.kernels.forward import post_at
 from nearcast.kernels.match import FEW
-from nearcast.kernels.packing import integer_at, place_at
-from nearcast.kernels.regions import in_region
 from nearcast.kernels.sorting import sort_in_place
 from nearcast.kernels.varint import FROM_TWO, PADDING, get, put
 
@@ -96,6 +92,27 @@ def add_table(tables, begin, end, counts):
 
 
 @njit(cache=True, nogil=True)
+def put_table(counts, words, least, out, at):
+    """Write the counts above `least`, which is 0 or 2ⁿ - 1, of the codes from 1 to `words`, each without its last n
+    bits; returns where the next table goes. A loop of its own: where `out` may be replaced it takes ten times as long.
+    """
+    last = np.int64(0)
+    for code in range(1, words):
+        count = np.int64(counts[np.uint64(code)])
+        if count > least:
+            count &= ~least
+            gap = code - last - 1
+            if gap < FROM_TWO and count < FROM_TWO:  # mostly; two calls take longer
+                out[np.uint64(at)] = gap
+                out[np.uint64(at + 1)] = count
+                at += 2
+            else:
+                at = put(out, put(out, at, gap), count)
+            last = np.int64(code)
+    return at
+
+
+@njit(cache=True, nogil=True)
 def write_tables(data, starts, rows, words, levels):
     """(tables, table_starts): of the nodes of level TABLE_LEVEL and above but the root, in the order of nodes.
 
@@ -118,22 +135,11 @@ def write_tables(data, starts, rows, words, levels):
                 child = levels[level - 1] - levels[first] + node * FAN
                 for i in range(child, min(child + FAN, levels[level] - levels[first])):
                     add_table(out, table_starts[i], table_starts[i + 1], counts)
-            last = np.int64(0)
-            for code in range(1, words):
-                count = np.int64(counts[np.uint64(code)])
-                if count:
-                    if at + 10 + PADDING > out.size:
-                        more = np.empty(2 * out.size, np.uint8)
-                        more[:at] = out[:at]
-                        out = more
-                    gap = code - last - 1
-                    if gap < FROM_TWO and count < FROM_TWO:  # mostly; two calls take longer
-                        out[np.uint64(at)] = gap
-                        out[np.uint64(at + 1)] = count
-                        at += 2
-                    else:
-                        at = put(out, put(out, at, gap), count)
-                    last = np.int64(code)
+            if at + 10 * words + PADDING > out.size:
+                more = np.empty(2 * (out.size + 5 * words), np.uint8)
+                more[:at] = out[:at]
+                out = more
+            at = put_table(counts, words, np.int64(0), out, at)
             number += 1
             table_starts[number] = at
     return out[: at + PADDING].copy(), table_starts
@@ -144,89 +150,6 @@ def count_rows(data, starts, rows, counts):
     """Add the words of some posts."""
     for i in range(rows.size):
         count_single(data, starts, rows[i], counts, np.int32(1))
-
-
-@njit(cache=True, nogil=True)
-def count_region(
-    rows, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone, boxes, times, levels, tables, table_starts,
-    kind, west, south, east, north, shape, since, until, counts,
-):  # fmt: skip
-    """Add the words of all posts in a region and a time: (posts, posts counted one by one, tables added)."""
-    top = levels.size - 2
-    first_table = min(TABLE_LEVEL, top)
-    posts, singly, added = np.int64(0), np.int64(0), np.int64(0)
-    rest = np.int64(counts.size) - 1
-    stack = np.empty(32 * FAN, np.int64)
-    stack_level = np.empty(32 * FAN, np.int64)
-    height = 0
-    if rows:
-        stack[0] = levels[top]
-        stack_level[0] = top
-        height = 1
-    while height:
-        height -= 1
-        node, level = stack[height], stack_level[height]
-        in_time = time_relation(since, until, times[2 * node], times[2 * node + 1])
-        if in_time == APART:
-            continue
-        meets = relation(kind, west, south, east, north, shape, boxes[4 * node : 4 * node + 4])
-        if meets == APART:
-            continue
-        place = node - levels[level]
-        span = np.int64(BLOCK) << (3 * level)
-        begin, end = place * span, min(rows, (place + 1) * span)
-        covered = meets == COVERS and in_time == COVERS
-        number = node - levels[first_table]
-        if covered and first_table <= level < top and number + 1 < table_starts.size:
-            add_table(tables, table_starts[number], table_starts[number + 1], counts)
-            posts += end - begin
-            added += 1
-            for i in range(gone.size):
-                if begin <= gone[i] < end:
-                    count_single(data, starts, gone[i], counts, np.int32(-1))
-                    posts -= 1
-            continue
-        if level and (not covered or level > first_table):
-            below = levels[level - 1]
-            first = below + place * FAN
-            for child in range(min(levels[level], first + FAN) - 1, first - 1, -1):
-                stack[height] = child
-                stack_level[height] = level - 1
-                height += 1
-            continue
-        singly += end - begin
-        if covered and not gone.size:
-            count_run(data, post_at(data, starts, begin), end - begin, counts)
-            posts += end - begin
-            continue
-        at = post_at(data, starts, begin)
-        for row in range(begin, end):
-            head, at = get(data, at)
-            stop = at + (head >> 1)
-            take = True
-            if not covered:
-                lon, lat = place_at(fixed, exact, row)
-                take = south <= lat <= north
-                over = lon >= west or lon <= east  # the antimeridian
-                take = take and (west <= lon <= east if west <= east else over)
-                if take and in_time != COVERS:
-                    ts = integer_at(ts_data, ts_width, ts_base, row)
-                    take = since <= ts < until
-                if take and kind > 1:
-                    take = in_region(kind, west, south, east, north, shape, 0, shape.size, lon, lat)
-            if take and gone.size:
-                take = not is_among(gone, row)
-            if not take:
-                at = stop
-                continue
-            posts += 1
-            if head & 1:
-                count_repeating(data, at, stop, counts, np.int32(1))
-                at = stop
-            while at < stop:
-                code, at = get(data, at)
-                counts[np.uint64(code if code < rest else rest)] += np.int32(1)
-    return posts, singly, added
 
 
 @njit(cache=True, nogil=True)
