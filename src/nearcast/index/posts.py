@@ -123,10 +123,6 @@ class PostSegment:
         return a["tables"], a["table_starts"], *small
 
     @property
-    def has_small_tables(self) -> bool:
-        return len(self.tables[-1]) > 1
-
-    @property
     def terms(self) -> np.ndarray:
         """The terms by their codes; code 0 is the boundary."""
         return np.asarray(self.arrays["terms"])

@@ -1,11 +1,11 @@
 """The most frequent terms (SSTD's STQ): exact counts from the tables of covered nodes and the posts of border blocks,
 and the k greatest over several segments.
 
-A large segment counts its FREQUENT most frequent words only, at first. No other can occur more often than in the whole
+A segment counts its FREQUENT most frequent words only, at first. No other can occur more often than in the whole
 segment, and whether that could matter is known afterwards; if so, it counts all.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,13 +14,12 @@ from nearcast.index.posts import PostSegment
 from nearcast.index.question import NO_CODE, NOTHING, Question
 from nearcast.index.rows import frozen
 from nearcast.index.search_range import Looked, search_range
-from nearcast.kernels.counting import codes_from, count_rows, nth_largest
+from nearcast.kernels.counting import add_counts, codes_from, count_rows, nth_largest
 from nearcast.kernels.half_bytes import FREQUENT
 from nearcast.kernels.ranges import range_rows
 from nearcast.kernels.region_counts import count_region
 
 SMALL = 20  # a segment with fewer than one of so many posts is a small one
-LARGE = 8 * FREQUENT  # words, from which on that is worth while without tables of the frequent ones
 
 
 @dataclass(frozen=True)
@@ -49,19 +48,18 @@ class CountedTerms:
         codes = self.segment.codes_of(terms)
         self.counts[codes[(codes >= 0) & (codes < self.counted)]] = 0
 
-    def known(self, terms: np.ndarray) -> np.ndarray:
-        """The counts of some terms, 0 for those not counted."""
-        codes = self.segment.codes_of(terms)
-        here = (codes >= 0) & (codes < self.counted)
-        return np.where(here, self.counts[np.where(here, codes, 0)], 0).astype(np.int64)
+    def add_known(self, terms: np.ndarray, sums: np.ndarray) -> bool:
+        """Add the counts of some terms; False if a term of the segment was not counted."""
+        arrays = self.segment.arrays
+        return bool(add_counts(arrays["terms"], arrays["by_term"], terms, self.counts, sums))
 
-    def exact(self, terms: np.ndarray) -> np.ndarray:
-        """The counts of some terms; the few that were not counted are looked up."""
-        out = self.known(terms)
+    def add_exact(self, terms: np.ndarray, sums: np.ndarray) -> None:
+        """Add the counts of some terms; the few that were not counted are looked up."""
+        if self.add_known(terms, sums):
+            return
         codes = self.segment.codes_of(terms)
         for at in np.flatnonzero(codes >= self.counted).tolist():
-            out[at] = self._posts_with(codes[at : at + 1])
-        return out
+            sums[at] += self._posts_with(codes[at : at + 1])
 
     def _posts_with(self, code: np.ndarray) -> int:
         segment = self.segment
@@ -84,7 +82,7 @@ def count_terms(
         hits = search_range(segment, question, gone)
         count_rows(segment.arrays["forward"], segment.arrays["forward_starts"], hits.rows, counts)
         return CountedTerms(segment, question, gone, counts, len(hits.rows), hits.looked)
-    short = words > (FREQUENT if segment.has_small_tables else LARGE) and not everything and segment.listed
+    short = words > FREQUENT and not everything and segment.listed
     counts = np.zeros((FREQUENT if short else words) + 1, np.int32)
     where = (*segment.columns_for_checks, gone, *segment.tree, *segment.tables, *question.place, *question.time)
     posts, singly, added = count_region(*(size, *where, counts))
@@ -104,20 +102,24 @@ def greatest(
     up in all segments. The share of small segments is the most that any of their terms has, so that none is.
     """
     parts = list(parts)
-    for part in parts:
+    for part in parts if len(stop) else ():
         part.leave_out(stop)
-    total = sum(part.posts for part in parts)
-    if not total or k < 1:
+    if not any(part.posts for part in parts) or k < 1:
         return np.empty(0, np.uint64), np.empty(0, np.int64), parts
 
     bound = _bound(parts, k)
-    for number, (part, share) in enumerate(zip(parts, _shares(parts, bound), strict=True)):
-        if part.posts and part.most_uncounted >= share:
-            parts[number] = _recounted(part, stop)
-    shares = _shares(parts, max(bound, _bound(parts, k)))
+    shares = _shares(parts, bound)
+    short = [n for n, part in enumerate(parts) if part.posts and part.most_uncounted >= shares[n]]
+    if short:
+        for n in short:
+            parts[n] = _recounted(parts[n], stop)
+        shares = _shares(parts, max(bound, _bound(parts, k)))
     found = [part.at_least(share) for part, share in zip(parts, shares, strict=True) if part.posts]
     terms = frozen(np.unique(np.concatenate(found)))
-    sums = _sum(parts, lambda part: part.exact(terms))
+    sums = np.zeros(len(terms), np.int64)
+    for part in parts:
+        if part.posts:
+            part.add_exact(terms, sums)
     if len(sums) > k:
         kept = sums >= _nth(sums, k)
         terms, sums = terms[kept], sums[kept]
@@ -153,11 +155,11 @@ def _bound(parts: Sequence[CountedTerms], k: int) -> int:
     if not least:
         return 0
     first = frozen(main.at_least(least))
-    return _nth(_sum(parts, lambda part: part.known(first)), k)
-
-
-def _sum(parts: Sequence[CountedTerms], counts: Callable[[CountedTerms], np.ndarray]) -> np.ndarray:
-    return np.sum([counts(part) for part in parts if part.posts], axis=0)
+    sums = np.zeros(len(first), np.int64)
+    for part in parts:
+        if part.posts:
+            part.add_known(first, sums)
+    return _nth(sums, k)
 
 
 def _nth(sums: np.ndarray, n: int) -> int:

@@ -1,5 +1,5 @@
-"""Counting in how many posts of a region each word occurs: the sum of the tables of the nodes it covers and of the posts
-along its border (seed 000 §6.2).
+"""Counting in how many posts of a region each word occurs: the sum of the tables of the nodes it covers and of the
+posts along its border (seed 000 §6.2).
 """
 
 import numpy as np

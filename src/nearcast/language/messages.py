@@ -48,6 +48,8 @@ def pointed(sql: str, span: Span, message: str, expected: str = "", meant: str =
 def nearest(word: str, candidates: Iterable[str]) -> str:
     """The candidate spelled most like `word`, whatever its case, or nothing."""
     spelling = {candidate.casefold(): candidate for candidate in candidates}
+    if word.casefold() in spelling:  # as mostly: looking for others takes longer than the rest of a short query
+        return spelling[word.casefold()]
     if len(word) > _LONGEST_WORD:
         return ""
     found = get_close_matches(word.casefold(), spelling, n=1)
