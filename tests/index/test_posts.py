@@ -14,8 +14,9 @@ from nearcast.index.post_layout import text_buffers
 from nearcast.index.posts import PostSegment, write_posts
 from nearcast.index.question import Question
 from nearcast.index.rows import frozen
-from nearcast.index.search_terms import FREQUENT, count_terms, greatest
+from nearcast.index.search_terms import count_terms, greatest
 from nearcast.kernels.blocks import APART, COVERS, least_distance_km, relation
+from nearcast.kernels.half_bytes import FREQUENT
 from nearcast.kernels.packing import pack_integers, take_integers
 from nearcast.kernels.postings import rows_in_runs
 from nearcast.kernels.regions import haversine_km, in_region

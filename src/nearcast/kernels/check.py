@@ -48,8 +48,6 @@ def check_rows(
     """Those of the rows that satisfy everything; an empty code is always true."""
     out = np.empty(rows.size, np.int64)
     found = 0
-    terms = np.empty(64, np.uint64)
-    scratch = np.empty(64, np.uint64)
     for i in range(rows.size):
         row = rows[i]
         if kind:
@@ -57,21 +55,10 @@ def check_rows(
             if not in_bbox(west, south, east, north, lon, lat):
                 continue
         ts = integer_at(ts_data, ts_width, ts_base, row)
-        if ts < since or ts >= until:
-            continue
-        if code.size:
-            ok, terms, scratch = has_words(code, data, starts, row, terms, scratch)
-            if not ok:
-                continue
-        if kind > 1:
-            lon, lat = place_at(fixed, exact, row)
-            if not in_region(kind, west, south, east, north, shape, 0, shape.size, lon, lat):
-                continue
-        if is_among(gone, row):
-            continue
-        out[found] = row
-        found += 1
-    return out[:found]
+        if since <= ts < until:
+            out[found] = row
+            found += 1
+    return _checked(out[:found], fixed, exact, data, starts, gone, kind, west, south, east, north, shape, code)
 
 
 @njit(cache=True, nogil=True)
@@ -83,11 +70,12 @@ def check_runs(
 
     Where there are `drivers`, a post must have one of them, and if that is `enough` its words are right.
     """
-    out = np.empty(256, np.int64)
+    most = np.int64(0)
+    for run in range(begins.size):
+        most += ends[run] - begins[run]
+    out = np.empty(most, np.int64)
     found = 0
     looked = 0
-    terms = np.empty(64, np.uint64)
-    scratch = np.empty(64, np.uint64)
     for run in range(begins.size):
         for row in range(begins[run], ends[run]):
             if kind:
@@ -108,23 +96,44 @@ def check_runs(
                         driven |= word == drivers[i]
                 if not driven:
                     continue
-            if code.size and not enough:
-                ok, terms, scratch = has_words(code, data, starts, row, terms, scratch)
-                if not ok:
-                    continue
-            if kind > 1:
-                lon, lat = place_at(fixed, exact, row)
-                if not in_region(kind, west, south, east, north, shape, 0, shape.size, lon, lat):
-                    continue
-            if is_among(gone, row):
-                continue
-            if found == out.size:
-                more = np.empty(2 * found, np.int64)
-                more[:found] = out[:found]
-                out = more
             out[found] = row
             found += 1
-    return out[:found], looked
+    rest = code[: 0 if enough else code.size]
+    kept = _checked(out[:found], fixed, exact, data, starts, gone, kind, west, south, east, north, shape, rest)
+    return kept, looked
+
+
+@njit(cache=True, nogil=True)
+def _checked(rows, fixed, exact, data, starts, gone, kind, west, south, east, north, shape, code):
+    """Those of the rows, whose place is in the box and time is right, that satisfy the rest; `rows` is written over.
+
+    Loops of their own: one in which a variable may come to hold another array, as scratch space does, takes several
+    times as long.
+    """
+    found = rows.size
+    if code.size:
+        terms = np.empty(64, np.uint64)
+        scratch = np.empty(64, np.uint64)
+        found = 0
+        for i in range(rows.size):
+            ok, terms, scratch = has_words(code, data, starts, rows[i], terms, scratch)
+            if ok:
+                rows[found] = rows[i]
+                found += 1
+    if kind <= 1 and not gone.size:
+        return rows[:found]
+    last = found
+    found = 0
+    for i in range(last):
+        row = rows[i]
+        if kind > 1:
+            lon, lat = place_at(fixed, exact, row)
+            if not in_region(kind, west, south, east, north, shape, 0, shape.size, lon, lat):
+                continue
+        if not is_among(gone, row):
+            rows[found] = row
+            found += 1
+    return rows[:found]
 
 
 @njit(cache=True, nogil=True)

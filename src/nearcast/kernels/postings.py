@@ -77,7 +77,11 @@ def write_postings(data, starts, rows, counts):
 @njit(cache=True, nogil=True)
 def rows_in_runs(code, count, lists, list_starts, skip_first, skip_rows, skip_at, begins, ends):
     """The rows of a word's list inside runs of rows (ascending, apart), and how many gaps were read."""
-    out = np.empty(256, np.int64)
+    most = np.int64(0)
+    for run in range(begins.size):
+        most += ends[run] - begins[run]
+    # Room for all at once: a loop in which `out` may be replaced takes several times as long.
+    out = np.empty(min(most, np.int64(count)), np.int64)
     found = 0
     looked = 0
     at = record_at(lists, list_starts, code)
@@ -111,10 +115,6 @@ def rows_in_runs(code, count, lists, list_starts, skip_first, skip_rows, skip_at
                 if row >= end:
                     break
                 if row >= begin:
-                    if found == out.size:
-                        more = np.empty(2 * found + 16, np.int64)
-                        more[:found] = out[:found]
-                        out = more
                     out[found] = row
                     found += 1
                 held = False

@@ -1,0 +1,85 @@
+"""Small tables of frequent words: they say what their posts say, and searches answer the same without them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearcast.index.post_layout import lay_out, place_order
+from nearcast.index.posts import PostSegment
+from nearcast.index.rows import frozen
+from nearcast.index.search_terms import CountedTerms, count_terms, greatest
+from nearcast.kernels.half_bytes import FREQUENT, SPAN, add_halves, write_halves
+from tests.index.test_posts import posts, question
+
+SMALL = ("halves", "beyond", "beyond_starts")
+NO_STOP_WORDS = frozen(np.empty(0, np.uint64))
+
+
+def sealed(count: int, words: int, seed: int = 1) -> PostSegment:
+    table = posts(count, words, seed=seed, texts=["x"] * count)
+    arrays, _ = lay_out(table, place_order(table), sealed=True)
+    return PostSegment(Path(), {name: frozen(a) if isinstance(a, np.ndarray) else a for name, a in arrays.items()})
+
+
+def without_small_tables(segment: PostSegment) -> PostSegment:
+    """As files are that were written before there were such tables."""
+    return PostSegment(Path(), {name: a for name, a in segment.arrays.items() if name not in SMALL})
+
+
+def occurrences(segment: PostSegment, begin: int, end: int) -> np.ndarray:
+    """In how many of the posts [begin, end) each code occurs."""
+    out = np.zeros(len(segment.terms), np.int64)
+    for row in range(begin, min(end, len(segment))):
+        out[np.unique(segment.codes[segment.offsets[row] : segment.offsets[row + 1]])] += 1
+    return out
+
+
+@pytest.mark.parametrize("count", [0, 1, SPAN - 1, SPAN, SPAN + 1, 2 * SPAN + 77])
+@pytest.mark.parametrize("words", [1, 2, 3, 40, 40_000])
+def test_a_table_says_in_how_many_posts_of_its_node_each_frequent_word_occurs(count: int, words: int) -> None:
+    segment = sealed(count, words)
+    forward = segment.arrays["forward"], segment.arrays["forward_starts"]
+    tables = [frozen(array) for array in write_halves(*(*forward, count, len(segment.terms)))]
+    codes = min(len(segment.terms), FREQUENT)
+    for node in range(-(-count // SPAN)):
+        counts = np.zeros(codes + 1, np.int32)
+        add_halves(*(*tables, node, node + 1, counts))
+        assert np.array_equal(counts[1:codes], occurrences(segment, node * SPAN, (node + 1) * SPAN)[1:codes])
+    if count >= SPAN and 1 < words < 40_000:
+        assert segment.counts.max() > 15  # more than half a byte holds
+
+
+@pytest.fixture(scope="module", params=[60, 30_000], ids=["few words", "many words"])
+def segment(request: pytest.FixtureRequest) -> PostSegment:
+    return sealed(30_000, request.param)
+
+
+def answer(part: CountedTerms, k: int) -> dict[int, int]:
+    terms, sums, _ = greatest([part], k, NO_STOP_WORDS)
+    return dict(zip(terms.tolist(), sums.tolist(), strict=True))
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_counts_are_the_same_without_them(segment: PostSegment, data: st.DataObject) -> None:
+    west, east = data.draw(st.floats(-180, 180)), data.draw(st.floats(-180, 180))
+    south = data.draw(st.floats(-90, 0))
+    asked = question(data.draw(st.sampled_from([None, (west, south, east, -south)])))
+    gone = frozen(np.array(sorted(data.draw(st.sets(st.integers(0, len(segment) - 1), max_size=50))), np.int64))
+    everything = data.draw(st.booleans())
+    old = without_small_tables(segment)
+    part, before = (count_terms(each, asked, gone, everything) for each in (segment, old))
+    assert part.posts == before.posts and np.array_equal(part.counts[1:-1], before.counts[1:-1])
+    k = data.draw(st.sampled_from([1, 10, 2000]))
+    assert answer(part, k) == answer(before, k)
+
+
+def test_a_region_that_covers_nodes_is_counted_from_tables() -> None:
+    segment = sealed(30_000, 30_000)
+    looked = count_terms(segment, question(None)).looked
+    assert (looked.method, looked.candidates) == ("term tables", 0)
+    assert looked.why.startswith("15 term tables, 0 of 30,000 posts")
+    assert count_terms(without_small_tables(segment), question(None)).looked.candidates == 30_000
