@@ -162,7 +162,7 @@ def nth_largest(counts, totals, n):
     """
     size = counts.size - 1
     histogram = np.zeros(1024, np.int64)
-    beyond = np.zeros(1024, np.int64)  # counts that the histogram has no room for
+    beyond = np.empty(max(size, 0), np.int64)  # counts that the histogram has no room for
     large = 0
     code = 1
     stop = 4096
@@ -174,10 +174,6 @@ def nth_largest(counts, totals, n):
             if count < 1024:
                 histogram[np.uint64(count)] += 1
                 continue
-            if large == beyond.size:
-                more = np.empty(2 * large, np.int64)
-                more[:large] = beyond
-                beyond = more
             beyond[large] = count
             large += 1
         found = np.int64(0)
@@ -199,19 +195,18 @@ def nth_largest(counts, totals, n):
 @njit(cache=True, nogil=True)
 def codes_from(counts, totals, least):
     """The codes, but 0, whose count is at least this."""
-    out = np.empty(256, np.int64)
-    n = 0
-    for code in range(1, counts.size - 1):
-        if np.int64(totals[np.uint64(code)]) < least:
-            break
+    n = np.int64(0)
+    last = np.int64(1)
+    while last < counts.size - 1 and np.int64(totals[np.uint64(last)]) >= least:
+        n += counts[np.uint64(last)] >= least
+        last += 1
+    out = np.empty(n, np.int64)
+    n = np.int64(0)
+    for code in range(1, last):
         if counts[np.uint64(code)] >= least:
-            if n == out.size:
-                more = np.empty(2 * n, np.int64)
-                more[:n] = out
-                out = more
             out[n] = code
             n += 1
-    return out[:n]
+    return out
 
 
 @njit(cache=True, nogil=True)

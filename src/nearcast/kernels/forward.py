@@ -64,10 +64,11 @@ def forward_codes(data, starts, rows):
     offsets = np.empty(rows.size + 1, np.int64)
     codes = np.empty(16 * rows.size + 16, np.uint32)
     n = 0
+    end = np.int64(0)
     for i in range(rows.size):
         offsets[i] = n
-        at = post_at(data, starts, rows[i])
-        head, at = get(data, at)
+        follows = i > 0 and rows[i] == rows[i - 1] + 1
+        head, at = get(data, end if follows else post_at(data, starts, rows[i]))
         end = at + (head >> 1)
         if n + (head >> 1) > codes.size:
             more = np.empty(2 * (n + (head >> 1)), np.uint32)
