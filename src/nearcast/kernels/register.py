@@ -55,6 +55,9 @@ def file_codes(codes, offsets, frequency_terms, frequency_counts):
     for row in range(offsets.size - 1):
         begin = offsets[row]
         while begin < offsets[row + 1]:
+            if codes[begin] & LAST and codes[begin] & LENGTH == 1:  # one word: nothing to choose
+                begin += 2
+                continue
             end = begin
             best, best_end, best_key = np.int64(-1), np.int64(-1), np.int64(0)
             best_count, best_term = np.int64(1) << 62, np.uint64(0)
@@ -74,7 +77,9 @@ def file_codes(codes, offsets, frequency_terms, frequency_counts):
                 end += 1 + length
                 if header & LAST:
                     break
-            if best >= 0:
+            if best == begin:
+                out[begin] = (codes[begin] & ~(LENGTH << SIXTEEN)) | (np.uint64(best_key) << SIXTEEN)
+            elif best > begin:
                 size = best_end - best
                 if scratch.size < size:
                     scratch = np.empty(size * 2, np.uint64)
@@ -104,39 +109,35 @@ def key_terms(codes, offsets):
     n = 0
     for row in range(offsets.size - 1):
         first = n
-        begin = offsets[row]
-        empty = begin == offsets[row + 1]
-        while begin < offsets[row + 1] or empty:
+        at, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        while True:
             term = np.uint64(0)
-            if not empty:
-                header = codes[begin]
+            if at < end:
+                header = codes[at]
                 if not header & NEGATIVE:
-                    term = codes[begin + 1 + np.int64((header >> SIXTEEN) & LENGTH)]
-                while True:
-                    header = codes[begin]
-                    begin += 1 + np.int64(header & LENGTH)
-                    if header & LAST:
-                        break
-            empty = False
+                    term = codes[at + 1 + np.int64((header >> SIXTEEN) & LENGTH)]
+                at += 1 + np.int64(header & LENGTH)
+                while not header & LAST:
+                    header = codes[at]
+                    at += 1 + np.int64(header & LENGTH)
             known = False
             for i in range(first, n):
-                if terms[i] == term:
-                    known = True
-                    break
-            if known:
-                continue
-            if n == capacity:
-                capacity *= 2
-                more_rows = np.empty(capacity, np.uint32)
-                more_rows[:n] = rows[:n]
-                rows = more_rows
-                more_terms = np.empty(capacity, np.uint64)
-                more_terms[:n] = terms[:n]
-                terms = more_terms
-            rows[n] = row
-            terms[n] = term
-            n += 1
-    return rows[:n].copy(), terms[:n].copy()
+                known = known or terms[i] == term
+            if not known:
+                if n == capacity:
+                    capacity *= 2
+                    more_rows = np.empty(capacity, np.uint32)
+                    more_rows[:n] = rows[:n]
+                    rows = more_rows
+                    more_terms = np.empty(capacity, np.uint64)
+                    more_terms[:n] = terms[:n]
+                    terms = more_terms
+                rows[n] = row
+                terms[n] = term
+                n += 1
+            if at >= end:
+                break
+    return rows[:n], terms[:n]
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -215,4 +216,4 @@ def cover(rows, terms, boxes, extent, coarsest, finest, step, most_cells):
                     box |= (np.uint64(255 - max_x) << np.uint64(48)) | (np.uint64(255 - max_y) << np.uint64(56))
                     entries[n] = np.uint64(row) | box
                     n += 1
-    return keys[:n].copy(), entries[:n].copy()
+    return keys[:n], entries[:n]
