@@ -158,8 +158,8 @@ def is_first(ordered: np.ndarray) -> np.ndarray:
 def is_text(id_text: pa.StringArray, length: int) -> np.ndarray:
     """Which ids are strings. A column of nothing but integers is stored empty."""
     if len(id_text) == 0:
-        return np.zeros(length, np.bool_)
-    return id_text.is_valid().to_numpy(zero_copy_only=False)
+        return frozen(np.zeros(length, np.bool_))
+    return frozen(id_text.is_valid().to_numpy(zero_copy_only=False))
 
 
 def optional_strings(column: "pa.Array | pa.ChunkedArray") -> pa.StringArray:

@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit
 
+from nearcast.kernels.growing import grown
 from nearcast.kernels.mix import mix, pair_hash
 
 SUMMARY_BITS = 26
@@ -59,9 +60,7 @@ def summary_positions(rows, terms, boxes, extent, cells):
                     continue
                 recent[bit % RECENT] = bit
                 if n == out.size:
-                    more = np.empty(2 * n, np.uint32)
-                    more[:n] = out
-                    out = more
+                    out = grown(out, 2 * n)
                 out[n] = bit
                 n += 1
     return out[:n]

@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from nearcast.kernels.directory import cell_code, sort_key, spread, tag_of
+from nearcast.kernels.growing import grown
 from nearcast.kernels.sorting import hashed_bound
 
 TOP = np.int64(0xFFFFFFFF)
@@ -126,12 +127,7 @@ def key_terms(codes, offsets):
             if not known:
                 if n == capacity:
                     capacity *= 2
-                    more_rows = np.empty(capacity, np.uint32)
-                    more_rows[:n] = rows[:n]
-                    rows = more_rows
-                    more_terms = np.empty(capacity, np.uint64)
-                    more_terms[:n] = terms[:n]
-                    terms = more_terms
+                    rows, terms = grown(rows, capacity), grown(terms, capacity)
                 rows[n] = row
                 terms[n] = term
                 n += 1
@@ -205,12 +201,7 @@ def cover(rows, terms, boxes, extent, coarsest, finest, step, most_cells):
                     max_y = (y1 >> fine) & 255 if y1 >> shift == cell_y else 255
                     if n == capacity:
                         capacity *= 2
-                        more = np.empty(capacity, np.uint64)
-                        more[:n] = keys[:n]
-                        keys = more
-                        more = np.empty(capacity, np.uint64)
-                        more[:n] = entries[:n]
-                        entries = more
+                        keys, entries = grown(keys, capacity), grown(entries, capacity)
                     keys[n] = sort_key(cell_code(level, z_code(cell_x << shift, cell_y << shift)), terms[i])
                     box = (np.uint64(min_x) << np.uint64(32)) | (np.uint64(min_y) << np.uint64(40))
                     box |= (np.uint64(255 - max_x) << np.uint64(48)) | (np.uint64(255 - max_y) << np.uint64(56))

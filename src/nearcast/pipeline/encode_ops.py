@@ -125,7 +125,7 @@ def file_ops(ops: pa.Table, frequencies: tuple[np.ndarray, np.ndarray]) -> pa.Ta
     """The ops with each conjunction's rarest word marked as the one it is filed under."""
     code, offsets = flat_lists(ops["code"])
     filed = pa.ListArray.from_arrays(
-        pa.array(offsets.astype(np.int32)), pa.array(file_codes(code, offsets, *frequencies))
+        pa.array(offsets.astype(np.int32)), pa.array(file_codes(code, frozen(offsets), *frequencies))
     )
     return ops.set_column(ops.schema.get_field_index("code"), OPS.field("code"), filed)
 

@@ -37,7 +37,7 @@ def resolve(ops: pa.Table, standing: SubscriptionSet, clock: int | None, next_op
     about = np.flatnonzero(kinds <= UNSUBSCRIBE)
     some = about if len(about) < len(ops) else slice(None)
     now = BEGINNING if clock is None else clock
-    keys = id_keys(chunk(ops["id"]).to_numpy(), is_text(chunk(ops["id_text"]), len(ops)))[some]
+    keys = frozen(id_keys(chunk(ops["id"]).to_numpy(), is_text(chunk(ops["id_text"]), len(ops)))[some])
     given = chunk(ops["ts"])
     moment = frozen(given.fill_null(now).to_numpy()[some])
     digest, since, until, life = (frozen(ops[name].to_numpy()[some]) for name in ("digest", "since", "until", "life"))
