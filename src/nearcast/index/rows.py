@@ -73,7 +73,7 @@ class Rows:
             if isinstance(column, pa.Array):
                 picked[each.name] = column.take(pa.array(rows)) if len(column) else column
             else:
-                picked[each.name] = column[rows]
+                picked[each.name] = column.take(rows, axis=0)
         for name, asked in (("points", self.nearest), ("beats", self.reporting)):
             if asked[rows].any():
                 picked[name] = getattr(self, name)[rows]
@@ -145,15 +145,21 @@ def freeze(columns: Any) -> None:
 
 
 def run_starts(values: np.ndarray) -> np.ndarray:
-    ordered = np.sort(values)
-    return np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    return np.flatnonzero(is_first(np.sort(values)))
+
+
+def is_first(ordered: np.ndarray) -> np.ndarray:
+    """Which of some sorted values are not the same as the one before."""
+    out = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=out[1:])
+    return out
 
 
 def is_text(id_text: pa.StringArray, length: int) -> np.ndarray:
     """Which ids are strings. A column of nothing but integers is stored empty."""
     if len(id_text) == 0:
-        return np.zeros(length, np.bool_)
-    return id_text.is_valid().to_numpy(zero_copy_only=False)
+        return frozen(np.zeros(length, np.bool_))
+    return frozen(id_text.is_valid().to_numpy(zero_copy_only=False))
 
 
 def optional_strings(column: "pa.Array | pa.ChunkedArray") -> pa.StringArray:
@@ -183,6 +189,8 @@ def join_offsets(columns: list[np.ndarray]) -> np.ndarray:
 
 def take_lists(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The lists of the given rows, flattened anew, and their offsets."""
+    if not len(values):
+        return values, np.zeros(len(rows) + 1, offsets.dtype)
     begin = offsets[rows].astype(np.int64)
     sizes = offsets[rows + 1].astype(np.int64) - begin
     out = np.zeros(len(rows) + 1, np.int64)

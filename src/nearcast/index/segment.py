@@ -218,7 +218,7 @@ class Segment:
         """Of all rows or those picked. They are kept along the Z-order curve, so that posts in Z-order find them near
         each other too.
         """
-        corners = rows.boxes if picked is None else rows.boxes[picked]
+        corners = rows.boxes if picked is None else rows.boxes.take(picked, axis=0)
         order = np.argsort(z_codes(frozen(corners[:, 0].copy()), frozen(corners[:, 1].copy()), np.array(WORLD)))
         rows = rows.take(order if picked is None else picked[order])
         return cls.laid_out(rows, Directory.of(rows, filing))

@@ -9,7 +9,7 @@ that are due, so that a beat costs what has changed.
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.match import grown
+from nearcast.kernels.growing import grown
 from nearcast.kernels.regions import in_bbox, in_region
 from nearcast.kernels.register import grid_coordinate, z_code
 from nearcast.kernels.sorting import lower_bound, sort_in_place

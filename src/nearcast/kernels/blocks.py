@@ -45,7 +45,7 @@ def build_tree(fixed, exact, ts_data, ts_width, ts_base, rows):
             west, east = min(west, lon), max(east, lon)
             south, north = min(south, lat), max(north, lat)
             low, high = min(low, ts), max(high, ts)
-        boxes[4 * node : 4 * node + 4] = (west, south, east, north)
+        boxes[4 * node], boxes[4 * node + 1], boxes[4 * node + 2], boxes[4 * node + 3] = west, south, east, north
         times[2 * node], times[2 * node + 1] = low, high
     for level in range(1, levels.size - 1):
         below = levels[level - 1]
@@ -53,8 +53,10 @@ def build_tree(fixed, exact, ts_data, ts_width, ts_base, rows):
             first = below + (node - levels[level]) * FAN
             for child in range(first, min(levels[level], first + FAN)):
                 if child == first:
-                    boxes[4 * node : 4 * node + 4] = boxes[4 * child : 4 * child + 4]
-                    times[2 * node : 2 * node + 2] = times[2 * child : 2 * child + 2]
+                    for j in range(4):
+                        boxes[4 * node + j] = boxes[4 * child + j]
+                    for j in range(2):
+                        times[2 * node + j] = times[2 * child + j]
                     continue
                 for j in range(2):
                     boxes[4 * node + j] = min(boxes[4 * node + j], boxes[4 * child + j])

@@ -5,7 +5,7 @@ from numba import njit
 
 from nearcast.kernels.beats import MOST, TOLD
 from nearcast.kernels.cell_tables import count_cells, count_rare
-from nearcast.kernels.match import grown
+from nearcast.kernels.growing import grown
 from nearcast.kernels.top_words import best_first, offer, top_words
 
 

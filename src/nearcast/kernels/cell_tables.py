@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from nearcast.kernels.blocks import APART, COVERS, MEETS, relation
-from nearcast.kernels.match import grown
+from nearcast.kernels.growing import grown
 from nearcast.kernels.regions import EVERYWHERE, RECT, in_region
 from nearcast.kernels.sorting import sort_in_place
 

@@ -4,25 +4,8 @@ import numpy as np
 from numba import njit
 
 from nearcast.kernels.match import ends_at
-from nearcast.kernels.sorting import sort_in_place
 
 UNKNOWN, FRESH, SAME, REPLACES, ENDS = 0, 1, 2, 3, 4
-
-
-@njit(cache=True, nogil=True)
-def group_starts(keys, order):
-    """Where each id begins in `order`, which sorts the keys; in each group positions are put in order too."""
-    starts = np.empty(order.size + 1, np.int64)
-    n = 0
-    for i in range(order.size):
-        if i == 0 or keys[order[i]] != keys[order[i - 1]]:
-            starts[n] = i
-            n += 1
-    starts[n] = order.size
-    for group in range(n):
-        if starts[group + 1] - starts[group] > 1:
-            sort_in_place(order[starts[group] : starts[group + 1]], starts[group + 1] - starts[group])
-    return starts[: n + 1].copy()
 
 
 @njit(cache=True, nogil=True)
@@ -32,18 +15,17 @@ def decide(
 ):  # fmt: skip
     """For each op: what it does, when, which version (`seq`) it ends, and whether its id had a version before.
 
-    `known_*` describe the newest version of each id before the batch, seq -1 where there is none.
+    `order` has the ops, id by id from `starts` on, whose ids come several times or had a version before. `known_*`
+    describe the newest version of each of these ids before the batch, seq -1 where there is none.
     """
-    n = order.size
+    n = moment.size
     does, when = np.empty(n, np.uint8), np.empty(n, np.int64)
     ended, before = np.empty(n, np.int64), np.zeros(n, np.bool_)
-    for op in range(n):  # as if every id were new and came once, which in bulk is the rule
+    for op in range(n):  # as if every id were new and came once
         does[op] = FRESH if subscribing[op] else UNKNOWN
         when[op] = moment[op]
         ended[op] = -1
     for group in range(starts.size - 1):
-        if known_seq[group] < 0 and starts[group + 1] - starts[group] == 1:
-            continue
         seq, meaning, end = known_seq[group], known_digest[group], known_end[group]
         for at in range(starts[group], starts[group + 1]):
             op = order[at]

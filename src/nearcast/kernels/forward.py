@@ -7,6 +7,7 @@ boundary before tags; the others are numbered by frequency, so the frequent ones
 import numpy as np
 from numba import njit
 
+from nearcast.kernels.growing import grown, put_all
 from nearcast.kernels.varint import FROM_THREE, FROM_TWO, GROUP, GROUP_BITS, PADDING, TWO, get, put
 
 
@@ -38,12 +39,9 @@ def write_forward(codes, offsets, repeats, ranks):
             else:
                 size = put(scratch, size, code)
         if at + size + 5 + PADDING > out.size:
-            more = np.empty(2 * (at + size + 5 + PADDING), np.uint8)
-            more[:at] = out[:at]
-            out = more
+            out = grown(out, 2 * (at + size + 5 + PADDING))
         at = put(out, at, 2 * size + (1 if repeats[i] else 0))
-        out[at : at + size] = scratch[:size]
-        at += size
+        at = put_all(out, at, scratch, 0, size)
     starts[-1] = at
     return out[: at + PADDING].copy(), starts
 
@@ -71,9 +69,7 @@ def forward_codes(data, starts, rows):
         head, at = get(data, end if follows else post_at(data, starts, rows[i]))
         end = at + (head >> 1)
         if n + (head >> 1) > codes.size:
-            more = np.empty(2 * (n + (head >> 1)), np.uint32)
-            more[:n] = codes[:n]
-            codes = more
+            codes = grown(codes, 2 * (n + (head >> 1)))
         while at < end:
             code, at = get(data, at)
             codes[n] = code

@@ -3,9 +3,11 @@
 import numpy as np
 from numba import njit
 
+from nearcast.kernels.growing import grown
 from nearcast.kernels.mix import mix, pair_hash
 
 SUMMARY_BITS = 26
+RECENT = 1 << 13
 WIDE = 64  # a query over more cells than this is summarised once for all of them
 
 
@@ -38,9 +40,9 @@ def has_bit(bitmap, position):
 
 @njit(cache=True, nogil=True)
 def summary_positions(rows, terms, boxes, extent, cells):
-    """The bits that the subscriptions filed as (row, term) set, each once."""
-    known = np.zeros(1 << (SUMMARY_BITS - 6), np.uint64)
-    out = np.empty(rows.size + 64, np.uint32)
+    """The bits that the subscriptions filed as (row, term) set; of those that come again soon, most come once."""
+    recent = np.full(RECENT, -1, np.int64)
+    out = np.empty(2 * rows.size + 64, np.uint32)
     n = 0
     for i in range(rows.size):
         row = rows[i]
@@ -54,16 +56,14 @@ def summary_positions(rows, terms, boxes, extent, cells):
         for y in range(y0, y1 + 1):
             for x in range(x0, x1 + 1):
                 bit = summary_bit(np.int64(-1) if wide else y * cells + x, terms[i])
-                if has_bit(known, bit):
+                if recent[bit % RECENT] == bit:
                     continue
-                known[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+                recent[bit % RECENT] = bit
                 if n == out.size:
-                    more = np.empty(2 * n, np.uint32)
-                    more[:n] = out
-                    out = more
+                    out = grown(out, 2 * n)
                 out[n] = bit
                 n += 1
-    return out[:n].copy()
+    return out[:n]
 
 
 @njit(cache=True, nogil=True)

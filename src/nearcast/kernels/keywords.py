@@ -5,16 +5,26 @@ from numba import njit
 
 from nearcast.kernels.register import LAST
 
-SPACE, A, Z = 32, 97, 122
+SPACE, ZERO, NINE, A, Z = 32, 48, 57, 97, 122
+LATIN = 0xC3, 0xC5  # the first of the two bytes of U+00C0 to U+017F
+NO_LETTERS = 0xC397, 0xC3B7, 0xC4BF, 0xC580  # of these × and ÷, and Ŀ and ŀ, which fold to a letter and a dot
 
 
 @njit(cache=True, nogil=True)
 def are_plain(data, offsets):
-    """Which texts are small letters and spaces only: every word of them is one term, and none is AND, OR or NOT."""
+    """Which texts are small letters, digits, Latin letters with accents and spaces only: every word of them is one
+    term, and none is AND, OR or NOT.
+    """
     out = np.ones(offsets.size - 1, np.bool_)
     for row in range(out.size):
-        for at in range(offsets[row], offsets[row + 1]):
-            if data[at] != SPACE and (data[at] < A or data[at] > Z):
+        at = offsets[row]
+        while at < offsets[row + 1]:
+            byte = np.int64(data[at])
+            if A <= byte <= Z or byte == SPACE or ZERO <= byte <= NINE:
+                at += 1
+            elif LATIN[0] <= byte <= LATIN[1] and (byte << 8 | data[at + 1]) not in NO_LETTERS:
+                at += 2
+            else:
                 out[row] = False
                 break
     return out

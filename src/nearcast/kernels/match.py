@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from nearcast.kernels.directory import cell_code, seek, tag_of
+from nearcast.kernels.growing import grown
 from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.regions import in_bbox, in_region
 from nearcast.kernels.register import LAST, LENGTH, NEGATIVE, SIXTEEN, grid_coordinate, z_code
@@ -151,15 +152,6 @@ def make_records(seq, boxes, start, end, life, kinds, code_offsets, twice):
         out[row, CODE] = word | (WAITS if life[row] != NEVER else 0) | (TWICE if twice[row] else 0)
         out[row, START] = start[row]
         out[row, END] = end[row]
-    return out
-
-
-@njit(cache=True, nogil=True)
-def grown(values, size):
-    """A copy with room for `size` values."""
-    out = np.empty(size, values.dtype)
-    for i in range(values.size):
-        out[i] = values[i]
     return out
 
 

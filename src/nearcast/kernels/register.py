@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from nearcast.kernels.directory import cell_code, sort_key, spread, tag_of
+from nearcast.kernels.growing import grown
 from nearcast.kernels.sorting import hashed_bound
 
 TOP = np.int64(0xFFFFFFFF)
@@ -55,6 +56,9 @@ def file_codes(codes, offsets, frequency_terms, frequency_counts):
     for row in range(offsets.size - 1):
         begin = offsets[row]
         while begin < offsets[row + 1]:
+            if codes[begin] & LAST and codes[begin] & LENGTH == 1:  # one word: nothing to choose
+                begin += 2
+                continue
             end = begin
             best, best_end, best_key = np.int64(-1), np.int64(-1), np.int64(0)
             best_count, best_term = np.int64(1) << 62, np.uint64(0)
@@ -74,7 +78,9 @@ def file_codes(codes, offsets, frequency_terms, frequency_counts):
                 end += 1 + length
                 if header & LAST:
                     break
-            if best >= 0:
+            if best == begin:
+                out[begin] = (codes[begin] & ~(LENGTH << SIXTEEN)) | (np.uint64(best_key) << SIXTEEN)
+            elif best > begin:
                 size = best_end - best
                 if scratch.size < size:
                     scratch = np.empty(size * 2, np.uint64)
@@ -104,39 +110,30 @@ def key_terms(codes, offsets):
     n = 0
     for row in range(offsets.size - 1):
         first = n
-        begin = offsets[row]
-        empty = begin == offsets[row + 1]
-        while begin < offsets[row + 1] or empty:
+        at, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        while True:
             term = np.uint64(0)
-            if not empty:
-                header = codes[begin]
+            if at < end:
+                header = codes[at]
                 if not header & NEGATIVE:
-                    term = codes[begin + 1 + np.int64((header >> SIXTEEN) & LENGTH)]
-                while True:
-                    header = codes[begin]
-                    begin += 1 + np.int64(header & LENGTH)
-                    if header & LAST:
-                        break
-            empty = False
+                    term = codes[at + 1 + np.int64((header >> SIXTEEN) & LENGTH)]
+                at += 1 + np.int64(header & LENGTH)
+                while not header & LAST:
+                    header = codes[at]
+                    at += 1 + np.int64(header & LENGTH)
             known = False
             for i in range(first, n):
-                if terms[i] == term:
-                    known = True
-                    break
-            if known:
-                continue
-            if n == capacity:
-                capacity *= 2
-                more_rows = np.empty(capacity, np.uint32)
-                more_rows[:n] = rows[:n]
-                rows = more_rows
-                more_terms = np.empty(capacity, np.uint64)
-                more_terms[:n] = terms[:n]
-                terms = more_terms
-            rows[n] = row
-            terms[n] = term
-            n += 1
-    return rows[:n].copy(), terms[:n].copy()
+                known = known or terms[i] == term
+            if not known:
+                if n == capacity:
+                    capacity *= 2
+                    rows, terms = grown(rows, capacity), grown(terms, capacity)
+                rows[n] = row
+                terms[n] = term
+                n += 1
+            if at >= end:
+                break
+    return rows[:n], terms[:n]
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -204,15 +201,10 @@ def cover(rows, terms, boxes, extent, coarsest, finest, step, most_cells):
                     max_y = (y1 >> fine) & 255 if y1 >> shift == cell_y else 255
                     if n == capacity:
                         capacity *= 2
-                        more = np.empty(capacity, np.uint64)
-                        more[:n] = keys[:n]
-                        keys = more
-                        more = np.empty(capacity, np.uint64)
-                        more[:n] = entries[:n]
-                        entries = more
+                        keys, entries = grown(keys, capacity), grown(entries, capacity)
                     keys[n] = sort_key(cell_code(level, z_code(cell_x << shift, cell_y << shift)), terms[i])
                     box = (np.uint64(min_x) << np.uint64(32)) | (np.uint64(min_y) << np.uint64(40))
                     box |= (np.uint64(255 - max_x) << np.uint64(48)) | (np.uint64(255 - max_y) << np.uint64(56))
                     entries[n] = np.uint64(row) | box
                     n += 1
-    return keys[:n].copy(), entries[:n].copy()
+    return keys[:n], entries[:n]

@@ -230,7 +230,7 @@ def reporters(posts, rows, nodes, kinds, first, owners, terms, offsets, code, co
 
 
 @njit(cache=True, nogil=True)
-def touched_nodes(boxes, row, extent, cells, band_of, band_runs, run_begins, run_nodes, met, out):
+def touched_nodes(boxes, row, extent, cells, band_of, band_nodes, run_ends, met, out):
     """Fill `out` with the distinct nodes that a box touches; how many. `met` notes the row that met a node last."""
     n = np.int64(0)
     wraps = boxes[row, 0] > boxes[row, 2]
@@ -242,27 +242,20 @@ def touched_nodes(boxes, row, extent, cells, band_of, band_runs, run_begins, run
         x0 = grid_cell(west, extent[0], extent[2], cells)
         x1 = grid_cell(east, extent[0], extent[2], cells)
         for band in range(first_band, last_band + 1):
-            low, high = np.int64(band_runs[band]), np.int64(band_runs[band + 1])
-            end = high
-            while high - low > 1:  # the run that x0 is in
-                middle = (low + high) >> 1
-                if run_begins[middle] <= x0:
-                    low = middle
-                else:
-                    high = middle
-            while low < end and run_begins[low] <= x1:
-                node = run_nodes[low]
+            at, last = band * cells + x0, band * cells + x1
+            while at <= last:
+                node = band_nodes[at]
                 if met[node] != row:
                     met[node] = row
                     out[n] = node
                     n += 1
-                low += 1
+                at = run_ends[at]
     return n
 
 
 @njit(cache=True, nogil=True)
 def keepers(
-    boxes, term_starts, terms, extent, cells, band_of, band_runs, run_begins, run_nodes,
+    boxes, term_starts, terms, extent, cells, band_of, band_nodes, run_ends,
     kinds, first, crew_starts, crews, owners, workers, slots, by_place,
 ):  # fmt: skip
     """(a matrix of rows by workers: who keeps a row; the first of them). With `by_place` a row is kept by all who own a
@@ -272,7 +265,7 @@ def keepers(
     home = np.full(boxes.shape[0], np.int32(-1), np.int32)
     met, found = np.full(kinds.size, np.int64(-1), np.int64), np.empty(kinds.size, np.int32)
     for row in range(boxes.shape[0]):
-        count = touched_nodes(boxes, row, extent, cells, band_of, band_runs, run_begins, run_nodes, met, found)
+        count = touched_nodes(boxes, row, extent, cells, band_of, band_nodes, run_ends, met, found)
         left = workers
         for i in range(count):
             node = np.int64(found[i])
@@ -296,7 +289,7 @@ def keepers(
 
 @njit(cache=True, nogil=True)
 def keep_leaves(
-    boxes, term_starts, terms, extent, cells, band_of, band_runs, run_begins, run_nodes,
+    boxes, term_starts, terms, extent, cells, band_of, band_nodes, run_ends,
     kinds, first, slots, by_place,
 ):  # fmt: skip
     """(where each row's leaves begin, leaves): the distinct leaves that keep a row, or with `by_place` all of its
@@ -307,7 +300,7 @@ def keep_leaves(
     n = np.int64(0)
     met, found = np.full(kinds.size, np.int64(-1), np.int64), np.empty(kinds.size, np.int32)
     for row in range(boxes.shape[0]):
-        count = touched_nodes(boxes, row, extent, cells, band_of, band_runs, run_begins, run_nodes, met, found)
+        count = touched_nodes(boxes, row, extent, cells, band_of, band_nodes, run_ends, met, found)
         for i in range(count):
             node = np.int64(found[i])
             begin, size = n, np.int64(first[node + 1] - first[node])

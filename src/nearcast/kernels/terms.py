@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit
 
+from nearcast.kernels.growing import grown
 from nearcast.kernels.match import FEW
 from nearcast.kernels.mix import slot_of
 from nearcast.kernels.prefetch import prefetch
@@ -49,9 +50,7 @@ def encode_terms(terms, offsets, order):
             while 2 * (size + last - first) > slots:
                 slots *= 2
             table = _laid_out(table, slots)
-            more = np.empty(slots, np.uint64)
-            more[:size] = vocabulary[:size]
-            vocabulary = more
+            vocabulary = grown(vocabulary, slots)
         for i in range(first, last):
             slot = slot_of(terms[i], slots)
             places[i - first] = slot

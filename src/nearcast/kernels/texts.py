@@ -8,6 +8,7 @@ count symbols and pairs of neighbours, keep what saves most (the idea of Boncz, 
 import numpy as np
 from numba import njit
 
+from nearcast.kernels.growing import grown, put_all
 from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.varint import GROUP, GROUP_BITS, PADDING, get, put, record_at
 
@@ -183,8 +184,7 @@ def encode_texts(data, bounds, order, values, lengths):
             prefetch(words, (ahead >> 3) + 8)
         if values.size == 0:
             at = put(out, at, end - begin)
-            out[at : at + end - begin] = data[begin:end]
-            at += end - begin
+            at = put_all(out, at, data, begin, end)
             continue
         if 2 * (end - begin) > scratch.size:
             scratch = np.empty(4 * (end - begin), np.uint8)
@@ -209,12 +209,9 @@ def encode_texts(data, bounds, order, values, lengths):
             scratch[np.uint64(size)] = symbol & 255
             size += 1
         if at + size + 5 + PADDING > out.size:
-            more = np.empty(2 * (at + size + 5 + PADDING), np.uint8)
-            more[:at] = out[:at]
-            out = more
+            out = grown(out, 2 * (at + size + 5 + PADDING))
         at = put(out, at, size)
-        out[at : at + size] = scratch[:size]
-        at += size
+        at = put_all(out, at, scratch, 0, size)
     starts[-1] = at
     return out[: at + PADDING].copy(), starts
 
@@ -234,12 +231,9 @@ def decode_texts(records, starts, values, lengths, rows):
         end = at + size
         previous, following = row, end
         if n + 8 * size + 8 > out.size:
-            more = np.empty(2 * (n + 8 * size + 8), np.uint8)
-            more[:n] = out[:n]
-            out = more
+            out = grown(out, 2 * (n + 8 * size + 8))
         if values.size == 0:
-            out[n : n + size] = records[at:end]
-            n += size
+            n = put_all(out, n, records, at, end)
             continue
         while at < end:
             symbol = records[np.uint64(at)]

@@ -82,11 +82,11 @@ def encode_ops(
         )
     if bulk.any():
         rows = np.flatnonzero(bulk)
-        parts.append((rows, encode_bulk(raw.take(pa.array(rows)), tokenizer, rows, reasons, longest)))
-    order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
+        some = raw if len(rows) == len(raw) else raw.take(pa.array(rows))
+        parts.append((rows, encode_bulk(some, tokenizer, rows, reasons, longest)))
     queries = pa.concat_tables([table for _, table in parts])
     if len(parts) > 1:
-        queries = queries.take(pa.array(order))
+        queries = queries.take(pa.array(np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")))
     base = [codes, raw["id"], raw["id_text"], raw["ts"], raw["sql"], pa.array(digests_of(queries))]
     ops = pa.table([*base, *queries.columns], schema=OPS)
     if not reasons:
@@ -125,7 +125,7 @@ def file_ops(ops: pa.Table, frequencies: tuple[np.ndarray, np.ndarray]) -> pa.Ta
     """The ops with each conjunction's rarest word marked as the one it is filed under."""
     code, offsets = flat_lists(ops["code"])
     filed = pa.ListArray.from_arrays(
-        pa.array(offsets.astype(np.int32)), pa.array(file_codes(code, offsets, *frequencies))
+        pa.array(offsets.astype(np.int32)), pa.array(file_codes(code, frozen(offsets), *frequencies))
     )
     return ops.set_column(ops.schema.get_field_index("code"), OPS.field("code"), filed)
 
@@ -201,7 +201,7 @@ def encode_bulk(
             reasons[int(rows[i])] = "for_seconds is not a length of time"
         life[given] = (seconds[given] * 1e6).astype(np.int64)
     columns = [
-        pa.array(kinds), *(pa.array(boxes[:, i]) for i in range(4)),
+        pa.array(kinds), *(pa.array(column) for column in boxes),
         pa.ListArray.from_arrays(pa.array(shape_offsets), pa.array(shapes)),
         pa.ListArray.from_arrays(pa.array(code_offsets), pa.array(code)),
         pa.array(np.full(n, BEGINNING)), pa.array(np.full(n, NEVER)), pa.array(life),
@@ -222,6 +222,8 @@ def _bulk_beats(
     table: pa.Table, rows: np.ndarray, reasons: dict[int, str], longest: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """(window, beat) in microseconds: both ask for the k most frequent terms; 0 where they are not given."""
+    if not set(BEAT_COLUMNS) & set(table.column_names):
+        return np.zeros(len(table), np.int64), np.zeros(len(table), np.int64)
     window, beat = (_numbers(table, name) for name in BEAT_COLUMNS)
     given = ~(np.isnan(window) & np.isnan(beat))
     good = (window > 0) & (window < 1e12) & (beat >= 1e-6) & (beat < 1e12)
@@ -240,6 +242,8 @@ def _bulk_points(
     """(k, lon, lat): `k` with `lon` and `lat` asks for the k nearest to that place, or for k terms where they are
     reported (10 unless given); 0 where it is not given.
     """
+    if "k" not in table.column_names and not reporting.any():
+        return np.zeros(len(table), np.int64), np.zeros(len(table)), np.zeros(len(table))
     k, lon, lat = (_numbers(table, name) for name in ("k", "lon", "lat"))
     k = np.where(reporting & np.isnan(k), 10.0, k)
     given = ~np.isnan(k)
@@ -258,9 +262,9 @@ def _bulk_regions(
     table: pa.Table, rows: np.ndarray, reasons: dict[int, str], nearest: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     n = len(table)
-    boxes = np.stack([_numbers(table, name) for name in ("min_lon", "min_lat", "max_lon", "max_lat")], axis=1)
+    boxes = np.stack([_numbers(table, name) for name in ("min_lon", "min_lat", "max_lon", "max_lat")])
     lon, lat, radius = (_numbers(table, name) for name in ("lon", "lat", "radius_km"))
-    boxed = ~np.isnan(boxes).all(axis=1)
+    boxed = ~np.isnan(boxes).all(axis=0)
     round_ = ~boxed & ~(np.isnan(lon) & np.isnan(lat) & np.isnan(radius))
     round_ &= ~(nearest & np.isnan(radius))  # the nearest to a place, wherever they are
     polygons = table["polygon"] if "polygon" in table.column_names else None
@@ -268,12 +272,11 @@ def _bulk_regions(
     kinds = np.full(n, EVERYWHERE, np.uint8)
     kinds[boxed] = RECT
     bad = boxed & ~(
-        (np.abs(boxes[:, [0, 2]]) <= 180).all(axis=1) & (np.abs(boxes[:, [1, 3]]) <= 90).all(axis=1)
-        & (boxes[:, 1] <= boxes[:, 3])
+        (np.abs(boxes[0::2]) <= 180).all(axis=0) & (np.abs(boxes[1::2]) <= 90).all(axis=0) & (boxes[1] <= boxes[3])
     )  # fmt: skip
     for i in np.flatnonzero(bad):
         reasons[int(rows[i])] = "bad rectangle: lon in -180..180, lat in -90..90, min_lat not above max_lat"
-    boxes[~boxed | bad] = (-180.0, -90.0, 180.0, 90.0)
+    boxes[:, ~boxed | bad] = np.array([[-180.0], [-90.0], [180.0], [90.0]])
     shapes: dict[int, list[float]] = {}
     for i in np.flatnonzero(round_ | drawn):  # bounding boxes of circles and polygons are worked out one by one
         try:
@@ -283,7 +286,7 @@ def _bulk_regions(
                 region: Region = Circle(float(lon[i]), float(lat[i]), float(radius[i]))
             else:
                 region = parse_polygon(polygons[int(i)].as_py() if polygons is not None else "")
-            kind, boxes[i], shape = encode_region(region)
+            kind, boxes[:, i], shape = encode_region(region)
             kinds[i] = kind
             shapes[int(i)] = list(shape)
         except BadInput as error:

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.index.posts import chunk, post_fingerprints
-from nearcast.index.rows import Rows
+from nearcast.index.rows import Rows, frozen, is_text
 from nearcast.index.segment import Matches
 from nearcast.index.subscriptions import ids_of
 from nearcast.kernels.mix import id_keys
@@ -48,14 +48,14 @@ def results_of(
 def ids_as_arrays(results: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """The query ids of results, and which of them are strings."""
     texts = chunk(results["query_text"])
-    return chunk(results["query"]).to_numpy(), texts.is_valid().to_numpy(zero_copy_only=False)
+    return chunk(results["query"]).to_numpy(), is_text(texts, len(texts))
 
 
 def pair_prints(results: Results, picked: np.ndarray) -> np.ndarray:
     """A fingerprint of query and post for some of the results."""
     keys = id_keys(*ids_as_arrays(results.table))[picked]
     post = post_fingerprints(results.posts)[results.table["post"].to_numpy()[picked]]
-    return id_keys((keys ^ post).view(np.int64), np.zeros(len(keys), np.bool_))
+    return id_keys(frozen((keys ^ post).view(np.int64)), frozen(np.zeros(len(keys), np.bool_)))
 
 
 def once(results: Results) -> Results:

@@ -20,7 +20,7 @@ from nearcast.kernels.grid import may_match
 from nearcast.model.ops import CODE_LAST, OPS
 from nearcast.pipeline.balance import adjust
 from nearcast.pipeline.batch import begin, run_batch
-from nearcast.pipeline.encode_ops import NOTHING, encode_ops
+from nearcast.pipeline.encode_ops import NOTHING, encode_ops, file_ops
 from nearcast.pipeline.measured import Measured
 from nearcast.pipeline.packets import OPS as OPS_PACKET
 from nearcast.pipeline.packets import POSTS as POSTS_PACKET
@@ -36,6 +36,7 @@ from nearcast.sources.records import normalise
 from nearcast.sources.world import World
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import POSTS, commit
+from nearcast.state.terms import frequencies
 from nearcast.text.tokenizer import Tokenizer
 
 CACHE = Path(os.environ["NUMBA_CACHE_DIR"])  # the directory is one of these kernels' own
@@ -65,7 +66,7 @@ def posts_and_words(folder: Path) -> None:
     bulk = pa.table({"op": ["subscribe"], "id": [1], "id_text": pa.nulls(1, pa.string()), "ts": pa.nulls(1, pa.int64()),
                      "sql": pa.nulls(1, pa.string()), "min_lon": [0.0], "min_lat": [0.0], "max_lon": [1.0],
                      "max_lat": [1.0], "text": ["coffee rain"]})  # fmt: skip
-    encode_ops(bulk, tokenizer)
+    file_ops(encode_ops(bulk, tokenizer)[0], frequencies([]))
 
 
 def tokenised(count: int) -> pa.Table:
@@ -104,8 +105,17 @@ def rest(folder: Path) -> None:
     for name in ("u", "v"):
         ops = {"op": ["subscribe"], "id": [1], "id_text": [name], "ts": pa.nulls(1, pa.int64()), "sql": [SUBSCRIPTION]}
         run_batch(state, settings, ops=pa.table(ops))
+    run_batch(state, settings, posts=[posts])
+
+
+def nearest(folder: Path) -> None:
+    """Subscriptions to the nearest."""
+    posts, _ = normalise(World().posts(0, 300))
+    state, settings = StateDirectory(folder / "nearest"), Settings(workers=1)
+    begin(state, settings, posts.slice(0, 100))
     run_batch(state, settings, posts=[posts.slice(0, 200)])
-    run_batch(state, settings, ops=pa.table({**ops, "id_text": ["x"], "sql": [NEAREST]}))
+    ops = {"op": ["subscribe"], "id": [1], "id_text": ["x"], "ts": pa.nulls(1, pa.int64()), "sql": [NEAREST]}
+    run_batch(state, settings, ops=pa.table(ops))
     run_batch(state, settings, posts=[posts.slice(200, 100)])
 
 
@@ -193,10 +203,11 @@ def warm_up_words() -> None:
 
 
 def warm_up_searches() -> None:
-    """Compile what sealing, searching, reporting and balancing need."""
+    """Compile what sealing, searching, the nearest, reporting and balancing need."""
     if not SEARCHING.exists():
         with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
             searches(Path(name))
+            nearest(Path(name))
             reports(Path(name))
             balancing(Path(name))
         mark(SEARCHING)

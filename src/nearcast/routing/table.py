@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index.rows import Rows, freeze, frozen
+from nearcast.index.rows import Rows, freeze, frozen, is_first
 from nearcast.index.segment import Matches, PostColumns
 from nearcast.kernels.grid import grid_leaves, summary_positions
 from nearcast.kernels.register import key_terms
@@ -44,12 +44,13 @@ EVERYTHING = frozen(np.empty(0, np.uint64))  # a summary that rules nothing out
 
 
 class Bands(NamedTuple):
-    """The grid as bands of equal rows, each cut into runs of one node."""
+    """The grid as bands of equal rows: the band of each row, the node of each cell of a band, and where the run of
+    cells of that node ends.
+    """
 
     band_of: np.ndarray
-    band_runs: np.ndarray
-    run_begins: np.ndarray
-    run_nodes: np.ndarray
+    nodes: np.ndarray
+    run_ends: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,8 @@ class RoutingTable:
     def summary(self, rows: Rows) -> np.ndarray:
         """The bits of the textual summary that these subscriptions set."""
         filed, terms = key_terms(rows.code, rows.code_offsets)
-        return summary_positions(filed, terms, rows.boxes, self._extent, SIDE)
+        bits = np.sort(summary_positions(filed, terms, rows.boxes, self._extent, SIDE))
+        return bits[is_first(bits)]
 
     def reported(
         self, matches: Matches, rows: Rows, posts: PostColumns, stored: np.ndarray, worker: int, workers: int
@@ -248,9 +250,8 @@ class RoutingTable:
         rows = grid[fresh]
         change = np.ones(rows.shape, np.bool_)
         change[:, 1:] = rows[:, 1:] != rows[:, :-1]
-        at = np.flatnonzero(change)
-        bands = np.searchsorted(at, np.arange(len(rows) + 1) * self.cells)
-        arrays = np.cumsum(fresh) - 1, bands, at % self.cells, rows.reshape(-1)[at]
+        edges = np.append(np.flatnonzero(change), rows.size)
+        arrays = np.cumsum(fresh) - 1, rows.reshape(-1), np.repeat(edges[1:], np.diff(edges))
         return Bands(*(_as(array, np.int32) for array in arrays))
 
     def save(self, path: Path) -> int:

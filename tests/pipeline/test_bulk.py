@@ -1,0 +1,77 @@
+"""Subscriptions in bulk mean what the same ones mean when they come one by one."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearcast.index.subscriptions import Versions
+from nearcast.kernels.keywords import are_plain
+from nearcast.pipeline.encode_ops import encode_ops
+from nearcast.pipeline.resolve import by_id
+from nearcast.text.tokenizer import Tokenizer
+
+LATIN = [chr(code) for code in range(0xC0, 0x180)]
+NO_LETTERS = "×÷Ŀŀ"
+
+
+def raw_ops(column: str, texts: list[str]) -> pa.Table:
+    count = len(texts)
+    base = {"op": ["subscribe"] * count, "id": list(range(count)), "id_text": pa.nulls(count, pa.string())}
+    rest = {"ts": pa.nulls(count, pa.int64()), "sql": pa.nulls(count, pa.string())}
+    return pa.table({**base, **rest, column: texts})
+
+
+def plain(texts: list[str]) -> list[bool]:
+    array = pa.array(texts)
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[: len(texts) + 1]
+    return are_plain(np.frombuffer(array.buffers()[2] or b"", np.uint8), offsets).tolist()
+
+
+@pytest.mark.parametrize("keep_accents", [False, True])
+def test_a_text_of_latin_letters_digits_and_spaces_is_the_same_subscription_as_its_sql(keep_accents: bool) -> None:
+    tokenizer = Tokenizer(keep_accents=keep_accents)
+    texts = ["coffee", "b2b 42", "  rain  ", *(f"a{letter}b {letter}" for letter in LATIN if letter not in NO_LETTERS)]
+    assert all(plain(texts))
+    bulk, refused = encode_ops(raw_ops("text", texts), tokenizer)
+    one_by_one, _ = encode_ops(
+        raw_ops("sql", [f"SELECT * FROM stream WHERE text CONTAINS '{text}'" for text in texts]), tokenizer
+    )
+    assert not len(refused)
+    assert bulk["code"].to_pylist() == one_by_one["code"].to_pylist()
+    assert bulk["digest"].to_pylist() == one_by_one["digest"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    "text", ["Coffee", "wi-fi", "a×b", "a÷b", "aŀb", "Ŀb", "夜", "кофе", "#rain", '"a b"', "a\tb", "ƀ"]
+)
+def test_a_text_with_anything_else_is_not_plain(text: str) -> None:
+    assert plain(["tea", text, "rain"]) == [True, False, True]
+
+
+@dataclass
+class Standing:
+    """Stands in for the subscriptions of a state: the newest version of each id that has one."""
+
+    versions: dict[int, int]
+
+    def newest(self, keys: np.ndarray) -> Versions:
+        assert (keys[1:] > keys[:-1]).all()
+        seq = np.array([self.versions.get(int(key), -1) for key in keys], np.int64)
+        return Versions(seq, keys + np.uint64(1), seq + 100)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 12), max_size=20), st.dictionaries(st.integers(0, 12), st.integers(0, 50)))
+def test_ops_are_taken_id_by_id_where_an_id_comes_again(ids: list[int], known: dict[int, int]) -> None:
+    keys = np.array(ids, np.uint64)
+    order, starts, versions = by_id(keys, Standing(known))  # type: ignore[arg-type]
+    expected = [i for i in sorted(set(ids)) if ids.count(i) > 1 or i in known]
+    groups = [order[begin:end].tolist() for begin, end in pairwise(starts)]
+    assert groups == [[at for at, other in enumerate(ids) if other == each] for each in expected]
+    assert versions.seq.tolist() == [known.get(each, -1) for each in expected]
+    assert versions.digest.tolist() == [each + 1 for each in expected]
