@@ -5,7 +5,7 @@ number or a time is itself, another number the bits of its double, a truth value
 `Spelling` leads back from. Numbers are grouped by value: 5 and 5.0 are one group.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -39,9 +39,10 @@ class Spelling:
 class Groups:
     """One row a group: `kinds` and `values` (groups × by) say which, `posts` how many posts it has.
 
-    Of each measured attribute (groups × measured): `counts`, the posts that have it; and of its numbers and times the
-    sum, as the unevaluated sum of two doubles (`sums` + `low`: adding in any order gives the same to 100 bits or so),
-    the `least` and the `greatest` (inf and -inf where there is none), and `numbers`, how many they are.
+    Of each measured attribute (groups × measured): `counts`, the posts that have it; of its numbers how many they are
+    (`numbers`) and their sum, as the unevaluated sum of two doubles (`sums` + `low`: adding in any order gives the same
+    to 100 bits or so, whole numbers exactly); of its numbers and times the `least` and the `greatest` (inf and -inf
+    where there is none); and `seen`, the kinds that its values have, one bit each (1 << WHOLE …).
     `term_group`, `term`, `term_posts`: in how many posts of a group a term occurs, where terms are counted.
     Without GROUP BY there is one group, or none where there are no posts.
     """
@@ -60,6 +61,7 @@ class Groups:
     term: np.ndarray
     term_posts: np.ndarray
     spelling: Spelling
+    seen: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.uint8))
 
     def __post_init__(self) -> None:
         freeze(self)
