@@ -33,11 +33,12 @@ def parse(sql: str, tokenizer: Tokenizer, regions: Mapping[str, Region] | None =
 
     Raises QueryError, whose message points at the word, for anything that has no meaning or none yet.
     """
+    known = {} if regions is None else regions
     quick = read_template(sql)
     if quick is not None:
         with suppress(QueryError):  # it is found again below, with the place where it stands
-            return _meaning(sql, quick, tokenizer, regions or {})
-    return _meaning(sql, read_select(sql), tokenizer, regions or {})
+            return _meaning(sql, quick, tokenizer, known)
+    return _meaning(sql, read_select(sql), tokenizer, known)
 
 
 def _meaning(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[str, Region]) -> Statement:

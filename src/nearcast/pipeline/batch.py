@@ -64,7 +64,8 @@ def first_router(
         after = replace(after, first_post=posts["ts"][0].as_py(), segments=(sample_terms(state, settings, posts),))
     plan = Plan(str(state.root), after, settings)
     asked = None if settings.router in (None, *BLIND) else given(ops)
-    seen = Sample(post_sample(posts, plan.tokenizer), op_sample(asked, plan.tokenizer, open_frequencies(plan)))
+    queries = op_sample(asked, plan.tokenizer, open_frequencies(plan), plan.regions)
+    seen = Sample(post_sample(posts, plan.tokenizer), queries)
     return commit(state.manifests, manifest, with_router(state, settings, after, seen))
 
 

@@ -19,6 +19,7 @@ from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.directory import StateDirectory
 from nearcast.state.files import write_table
 from nearcast.state.manifest import SUBSCRIPTIONS, TERMS, Manifest, SegmentRef
+from nearcast.state.regions import Regions
 from nearcast.state.terms import TermTable, frequencies
 from nearcast.text.tokenizer import Tokenizer
 
@@ -46,6 +47,11 @@ class Plan:
     @property
     def tokenizer(self) -> Tokenizer:
         return Tokenizer(keep_accents=self.settings.keep_accents)
+
+    @property
+    def regions(self) -> Regions:
+        """Those that have a name; what an op was taken to mean stays, whatever the name stands for later."""
+        return Regions(self.root)
 
     @property
     def router(self) -> RoutingTable:

@@ -87,7 +87,7 @@ def without_future(plan: Plan, posts: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 def route_ops(plan: Plan, raw: pa.Table, order: int) -> Packets:
     """Every worker gets every op: each works out alike what the ops mean, and files what concerns its leaves."""
-    ops, rejects = encode_ops(raw, plan.tokenizer, longest=plan.settings.retention)
+    ops, rejects = encode_ops(raw, plan.tokenizer, plan.regions, longest=plan.settings.retention)
     ops = file_ops(ops, open_frequencies(plan))
     for packet in pack(OPS, ops, order, plan.spool):
         for worker in range(plan.settings.workers):

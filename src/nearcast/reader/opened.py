@@ -59,7 +59,7 @@ class State:
         for _ in range(ATTEMPTS):
             reader = self.reader
             try:
-                statement = parse(sql, reader.tokenizer)
+                statement = parse(sql, reader.tokenizer, reader.regions)
                 if statement.explain:
                     return explain(reader, statement, stop_words)
                 check_search(statement)

@@ -24,6 +24,7 @@ from nearcast.reader.stop_words import stop_terms
 from nearcast.state.deletes import deletes_for
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import ARCHIVE, POSTS, TERMS, Manifest, SegmentRef
+from nearcast.state.regions import Regions
 from nearcast.text.tokenizer import Tokenizer
 
 Answer = Found | Counted
@@ -50,11 +51,12 @@ class Reader:
         self.manifest = manifest or self.state.newest()
         self.files = files or OpenFiles(self.state)
         self.tokenizer = Tokenizer(keep_accents=bool(self.manifest.settings.get("keep_accents")))
+        self.regions = Regions(self.state.root)
         self._refs = sorted((*self.manifest.of(POSTS), *self.manifest.of(ARCHIVE)), key=lambda ref: -ref.max_ts)
 
     def search(self, sql: str, stop_words: str | Iterable[str] | None = None) -> Answer:
         """Answer a `SELECT` from the posts kept and archived."""
-        statement = parse(sql, self.tokenizer)
+        statement = parse(sql, self.tokenizer, self.regions)
         check_search(statement)
         return self.answer(statement.query, stop_words)
 
