@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from nearcast.index.arrow import arrow, open_arrays
+from nearcast.index.arrow import arrow, numbers, open_arrays
 from nearcast.index.post_layout import Vocabulary, chunk, lay_out, place_order
 from nearcast.index.rows import frozen, is_text
 from nearcast.index.segment import PostColumns
@@ -205,6 +206,12 @@ class PostSegment:
         bounds = np.unique(np.concatenate(([0], cuts, [len(rows)])))
         parts = [_strings(data, offsets[a : b + 1]) for a, b in pairwise(bounds)]
         return pa.chunked_array(parts, pa.string())
+
+    def lengths(self, rows: np.ndarray) -> np.ndarray:
+        """How many characters each text has; counted where a segment is older than that column."""
+        if "length" in self.arrays:
+            return self.arrays["length"][rows].astype(np.int64)
+        return numbers(chunk(pc.utf8_length(self.texts(rows)))).astype(np.int64)
 
     def attributes(self, rows: np.ndarray, names: Sequence[str] | None = None) -> pa.Table:
         """The attributes (the named columns, where there are such), in the order of `rows`."""
