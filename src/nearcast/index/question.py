@@ -1,6 +1,5 @@
 """What is asked of posts, ready for the kernels; and the words of it as one segment numbers them."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nearcast.index.attributes import names_in
 from nearcast.index.posts import PostSegment
 from nearcast.index.rows import frozen
 from nearcast.language import decode_code
@@ -83,8 +83,7 @@ class Question:
     @cached_property
     def attribute_columns(self) -> list[str]:
         """The columns that the predicates look at."""
-        names = {name for name, _, _ in json.loads(self.predicates or "[]")}
-        return [attribute_column(name, kind) for name in sorted(names) for kind in ATTRIBUTE_KINDS]
+        return [attribute_column(name, kind) for name in names_in(self.predicates) for kind in ATTRIBUTE_KINDS]
 
 
 @dataclass(frozen=True)

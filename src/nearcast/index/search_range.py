@@ -8,9 +8,9 @@ of the blocks), or both (only those parts of the lists that lie in the blocks). 
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
-from nearcast.index.attributes import satisfied
+from nearcast.index.attributes import names_in, satisfied
+from nearcast.index.derived import attributes_of
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import NOTHING, Question, words_in
 from nearcast.kernels.ranges import range_rows
@@ -46,10 +46,7 @@ def meets_predicates(segment: PostSegment, question: Question, rows: np.ndarray)
     """Which of the rows satisfy the conditions on attributes."""
     if not question.predicates:
         return np.ones(len(rows), np.bool_)
-    table = segment.attributes(rows, question.attribute_columns)
-    if not table.column_names:  # a table without columns forgets how many rows it has
-        table = pa.table({"none": pa.nulls(len(rows))})
-    return satisfied(question.predicates, table)
+    return satisfied(question.predicates, attributes_of(segment, rows, names_in(question.predicates)))
 
 
 def _rows(segment: PostSegment, question: Question, gone: np.ndarray) -> Hits:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from nearcast.index.derived import with_derived
 from nearcast.model.posts import attribute_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,7 +22,8 @@ def iso(micros: int) -> str:
 
 
 def post_rows(posts: pa.Table, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Posts (the model's columns) as dictionaries; `columns` None for all. `ts` is in microseconds."""
+    """Posts (the model's columns) as dictionaries; `columns` None for all that are stored. `ts` is in microseconds."""
+    posts = with_derived(posts, columns or ())
     rows = []
     for record in _records(posts):
         text = record.pop("id_text", None)
