@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from math import inf, nan
+from math import nan
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -13,6 +14,8 @@ from nearcast.model.queries import AggregateQuery, Having, Measure, Ordering, Ou
 from nearcast.model.regions import Circle, Polygon, Rect, Region
 from nearcast.text.tokenizer import Tokenizer
 from tests.oracles.aggregates import EPOCH, MICROSECOND
+
+Post = dict[str, Any]
 
 TOKENIZER = Tokenizer()
 NOON = 1_777_636_800_000_000  # 2026-05-01T12:00:00Z, a Friday
@@ -25,10 +28,9 @@ PLACES = (
     (0.0, 0.0), (180.0, 10.0), (-180.0, 10.0), (179.99, -10.0), (0.0, 90.0), (77.0, 90.0), (-120.0, -90.0),
     (-74.0, 40.7), (-74.0, 40.75), (2.35, 48.86), (1e-9, -1e-9), (-0.0439453125, 0.0),
 )  # fmt: skip
-TIMES = tuple(
-    NOON + offset
-    for offset in (0, 1, -1, MINUTE - 1, MINUTE, 7 * MINUTE, 59 * MINUTE, 60 * MINUTE, 720 * MINUTE, -720 * MINUTE)
-) + (-1, 0, -30 * MINUTE)  # before 1970 as well: the start of an hour is not where division by zero would put it
+MILLI = 1000
+_OFFSETS = (0, MILLI, -MILLI, MINUTE - MILLI, MINUTE, 7 * MINUTE, 59 * MINUTE, 60 * MINUTE, 720 * MINUTE, -720 * MINUTE)
+TIMES = (*(NOON + offset for offset in _OFFSETS), -MILLI, 0, -30 * MINUTE)  # before 1970 too
 
 
 def moment(micros: int) -> datetime:
@@ -50,33 +52,29 @@ ATTRIBUTES: dict[str, tuple[Any, ...]] = {
     "any": (*NUMBERS[:4], *STRINGS[:3], True, False, *MOMENTS, None),
     "weekday": (*(None,) * 9, 5, "Friday"),  # few posts have their own
 }  # fmt: skip
-ENDLESS = (inf, -inf, 1.0)
 
 
-def posts(
-    at_most: int = 30, nasty: bool = False, ids: st.SearchStrategy[list[Any]] | None = None
-) -> st.SearchStrategy[list[dict[str, Any]]]:
+def random_posts(random: Random, count: int, nasty: bool = False) -> list[Post]:
     """Posts with different ids; `nasty` adds numbers that doubles cannot add up."""
     prices = (*ATTRIBUTES["price"], *NASTY) if nasty else ATTRIBUTES["price"]
-    values = {name: st.sampled_from(values) for name, values in {**ATTRIBUTES, "price": prices}.items()}
-    one = st.fixed_dictionaries(
-        {
-            "ts": st.sampled_from(TIMES),
-            "place": st.sampled_from(PLACES),
-            "text": st.none() | st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join),
-        },
-        optional=values,
-    )
-    return st.lists(one, max_size=at_most).map(_numbered)
-
-
-def _numbered(drawn: list[dict[str, Any]]) -> list[dict[str, Any]]:
     out = []
-    for number, each in enumerate(drawn):
-        post = {name: value for name, value in each.items() if name != "place"}
-        lon, lat = each["place"]
-        out.append({"id": number if number % 4 else f"p{number}", "lon": lon, "lat": lat, **post})
+    for number in range(count):
+        lon, lat = random.choice(PLACES)
+        text = " ".join(random.choices(WORDS, k=random.randrange(5))) if random.random() < 0.9 else None
+        post = {
+            "id": number if number % 4 else f"p{number}", "ts": random.choice(TIMES), "lon": lon, "lat": lat,
+            "text": text,
+        }  # fmt: skip
+        for name, values in {**ATTRIBUTES, "price": prices}.items():
+            if random.random() < 0.7:
+                post[name] = random.choice(values)
+        out.append(post)
     return out
+
+
+def posts(at_most: int = 60, nasty: bool = False) -> st.SearchStrategy[list[Post]]:
+    counts = st.sampled_from([count for count in (0, 1, 2, 3, 5, 10, 25, 60, 200) if count <= at_most])
+    return st.builds(lambda seed, n: random_posts(Random(seed), n, nasty), st.integers(0, 10**6), counts)
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------

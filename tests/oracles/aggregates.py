@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from nearcast.geo.regions import contains
@@ -54,15 +55,15 @@ def rows_of(
     stop = {word for each in stop_words for word, _ in tokens(tokenizer, each)}
     groups = [Group(query.group_by, key, members) for key, members in grouped(found, query.group_by)]
 
-    def value(group: Group, of: Measure | str) -> Any:
-        return group.attribute(of) if isinstance(of, str) else group.measure(of, tokenizer, stop)
+    def value(of: Measure | str, group: Group) -> Any:
+        return group.key[of] if isinstance(of, str) else group.measure(of, tokenizer, stop)
 
-    kept = [group for group in groups if all(passes(having, value(group, having.value)) for having in query.having)]
+    kept = [group for group in groups if all(passes(having, value(having.value, group)) for having in query.having)]
     for name in reversed(query.group_by):
-        kept = in_order(kept, lambda group, name=name: value(group, name))
+        kept = in_order(kept, partial(value, name))
     for ordering in reversed(query.order):
-        kept = in_order(kept, lambda group, of=ordering.value: value(group, of), ordering.descending)
-    return [{each.name: value(group, each.value) for each in query.outputs} for group in kept[: query.limit]]
+        kept = in_order(kept, partial(value, ordering.value), ordering.descending)
+    return [{each.name: value(each.value, group) for each in query.outputs} for group in kept[: query.limit]]
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------
@@ -86,9 +87,6 @@ class Group:
     def __init__(self, by: tuple[str, ...], key: tuple[Any, ...], posts: list[Post]) -> None:
         self.key = dict(zip(by, key, strict=True))
         self.posts = posts
-
-    def attribute(self, name: str) -> Any:
-        return self.key[name]
 
     def measure(self, measure: Measure, tokenizer: Tokenizer, stop: set[str]) -> Any:
         if measure.function == "topk":
