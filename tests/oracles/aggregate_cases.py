@@ -167,7 +167,7 @@ def aggregates(draw: st.DrawFn, where: st.SearchStrategy[dict[str, Any]] | None 
     values: list[Measure | str] = draw(st.permutations([*chosen, *by]))
     outputs = []
     for number, value in enumerate(values):
-        alias = value == "nobody has it" or draw(st.booleans())
+        alias = "`" in _value(value) or draw(st.booleans())
         outputs.append(Output(f"Column {number}" if alias else default_name(value), value))
     beyond = (
         st.sampled_from([each for each in chosen if each.function != "topk"] or [Measure("count")]) | plain_measures
