@@ -48,7 +48,7 @@ ATTRIBUTES: dict[str, tuple[Any, ...]] = {
     "streetName": STRINGS,
     "open": (True, False, None),
     "seen": (*MOMENTS, None),
-    "mixed": (*NUMBERS, *STRINGS, True, False, None, [1, "a"], "[1,\"a\"]", {"b": None}),
+    "mixed": (*NUMBERS, *STRINGS, True, False, None, [1, 2], "[1,2]", {"b": [True]}),
     "any": (*NUMBERS[:4], *STRINGS[:3], True, False, *MOMENTS, None),
     "weekday": (*(None,) * 9, 5, "Friday"),  # few posts have their own
 }  # fmt: skip
@@ -105,12 +105,13 @@ DERIVED_LITERALS: dict[str, tuple[Scalar, ...]] = {
     "hour": ("2026-05-01T12:00:00Z", "1969-12-31T23:00:00+00:00"), "date": ("2026-05-01", 5),
     "minute": ("2026-05-01T12:00:00", "1969-12-31T23:30:00Z"),
 }  # fmt: skip
-NAMES = (*ATTRIBUTES, *(name for name in DERIVED_LITERALS if name not in ATTRIBUTES), "nobody has it")
+NOBODYS = "nobody has it"
+NAMES = (*ATTRIBUTES, *(name for name in DERIVED_LITERALS if name not in ATTRIBUTES), NOBODYS)
 
 
 @st.composite
-def predicates(draw: st.DrawFn) -> Predicate:
-    name = draw(st.sampled_from(NAMES))
+def predicates(draw: st.DrawFn, names: Sequence[str] = NAMES) -> Predicate:
+    name = draw(st.sampled_from(names))
     values = st.sampled_from(DERIVED_LITERALS.get(name, LITERALS))
     op = draw(
         st.sampled_from(["=", "=", "<>", "<", "<=", ">", ">=", "between", "in", "not_in", "is_null", "is_not_null"])
@@ -125,21 +126,22 @@ _spans = st.builds(
     lambda a, b: {"since": min(a, b, key=lambda x: x.at or 0), "until": max(a, b, key=lambda x: x.at or 0)},
     moments, moments,
 )  # fmt: skip
-_one_condition = (
-    st.fixed_dictionaries({"region": rects | circles | polygons})
-    | st.fixed_dictionaries({"text": expressions})
-    | st.fixed_dictionaries({"predicates": st.lists(predicates(), min_size=1, max_size=2).map(tuple)})
-    | st.fixed_dictionaries({"after": moments | agos})
-    | _spans
-)
 
 
 @st.composite
-def conditions(draw: st.DrawFn) -> dict[str, Any]:
+def conditions(draw: st.DrawFn, names: Sequence[str] = NAMES) -> dict[str, Any]:
     """None to four of the kinds of conditions."""
+    some = st.lists(predicates(names), min_size=1, max_size=2).map(tuple)
+    one = (
+        st.fixed_dictionaries({"region": rects | circles | polygons})
+        | st.fixed_dictionaries({"text": expressions})
+        | st.fixed_dictionaries({"predicates": some})
+        | st.fixed_dictionaries({"after": moments | agos})
+        | _spans
+    )
     out: dict[str, Any] = {}
     for _ in range(draw(st.integers(0, 4))):
-        out |= draw(_one_condition)
+        out |= draw(one)
     return out
 
 
@@ -147,21 +149,30 @@ def conditions(draw: st.DrawFn) -> dict[str, Any]:
 
 numeric = st.sampled_from(["price", "price", "mixed", "length", "weekday"])
 timely = st.sampled_from(["seen", "ts", "hour", "date"])
-plain_measures = (
-    st.just(Measure("count"))
-    | st.builds(Measure, st.just("count"), st.sampled_from(NAMES))
-    | st.builds(Measure, st.sampled_from(["sum", "avg", "min", "max"]), numeric)
-    | st.builds(Measure, st.sampled_from(["min", "max"]), timely)
-)
-measures = plain_measures | st.builds(Measure, st.just("topk"), st.just("text"), st.sampled_from([1, 3, 10, 100]))
 OPS = ("=", "<>", "<", "<=", ">", ">=")
 
 
+def measures(names: Sequence[str]) -> st.SearchStrategy[Measure]:
+    """All but TopK, which nothing is compared with or ordered by."""
+    return (
+        st.just(Measure("count"))
+        | st.builds(Measure, st.just("count"), st.sampled_from(names))
+        | st.builds(Measure, st.sampled_from(["sum", "avg", "min", "max"]), numeric)
+        | st.builds(Measure, st.sampled_from(["min", "max"]), timely)
+    )
+
+
+topk = st.builds(Measure, st.just("topk"), st.just("text"), st.sampled_from([1, 3, 10, 100]))
+
+
 @st.composite
-def aggregates(draw: st.DrawFn, where: st.SearchStrategy[dict[str, Any]] | None = None) -> AggregateQuery:
-    """Anything that a SELECT can say: each attribute of its GROUP BY is selected, and at least one aggregate."""
-    by = tuple(draw(st.lists(st.sampled_from(NAMES), max_size=3, unique=True)))
-    chosen = draw(st.lists(measures, min_size=1, max_size=3, unique=True))
+def aggregates(draw: st.DrawFn, known: bool = False) -> AggregateQuery:
+    """Anything that a SELECT can say: each attribute of its GROUP BY is selected, and at least one aggregate. `known`:
+    no attribute that no post has.
+    """
+    names = [name for name in NAMES if not (known and name == NOBODYS)]
+    by = tuple(draw(st.lists(st.sampled_from(names), max_size=3, unique=True)))
+    chosen = draw(st.lists(measures(names) | topk, min_size=1, max_size=3, unique=True))
     if not by and [each.function for each in chosen] == ["topk"]:
         chosen.append(Measure("count"))  # a TopK alone is another kind of query
     values: list[Measure | str] = draw(st.permutations([*chosen, *by]))
@@ -169,14 +180,13 @@ def aggregates(draw: st.DrawFn, where: st.SearchStrategy[dict[str, Any]] | None 
     for number, value in enumerate(values):
         alias = "`" in _value(value) or draw(st.booleans())
         outputs.append(Output(f"Column {number}" if alias else default_name(value), value))
-    beyond = (
-        st.sampled_from([each for each in chosen if each.function != "topk"] or [Measure("count")]) | plain_measures
-    )
-    having = draw(st.lists(beyond.flatmap(_having), max_size=2)) if draw(st.booleans()) else []
-    orderable = beyond | st.sampled_from(by) if by else beyond
+    plain = st.sampled_from([each for each in chosen if each.function != "topk"] or [Measure("count")])
+    plain |= measures(names)
+    having = draw(st.lists(plain.flatmap(_having), max_size=2)) if draw(st.booleans()) else []
+    orderable = plain | st.sampled_from(by) if by else plain
     order = draw(st.lists(st.builds(Ordering, orderable, st.booleans()), max_size=3, unique_by=lambda o: o.value))
     return AggregateQuery(
-        **draw(where or conditions()),
+        **draw(conditions(names)),
         outputs=tuple(outputs),
         group_by=by,
         having=tuple(having),
