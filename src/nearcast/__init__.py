@@ -34,7 +34,8 @@ def open(path: "str | Path") -> "State":
 def run(spark: Any, *, posts: Any, queries: Any = None, state: "str | Path" = "state", **settings: Any) -> Any:
     """Match a streaming DataFrame of posts with a stream of ops, into a state directory.
 
-    `settings` are those of `nearcast run`: workers, retention, lateness, max_future, keep, keep_results, mapping …
+    `settings` are those of `nearcast run`: workers, retention, lateness, max_future, keep, keep_results, mapping,
+    derive ("place,topic=model.npz", or a list of such) …
     """
     from nearcast.pipeline import foreign
 

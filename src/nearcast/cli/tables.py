@@ -83,7 +83,7 @@ def print_table(rows: Iterable[Row], columns: Sequence[str]) -> None:
     table = Table(header_style="bold", expand=False, pad_edge=False, show_edge=False)
     for name in columns:
         numeric = name != "ts" and all(isinstance(row.get(name), (int, float, type(None))) for row in shown)
-        wide = name in ("text", "sql", "detail", "rows", "region")
+        wide = name in ("text", "sql", "detail", "rows", "region", "words")
         table.add_column(
             name, justify="right" if numeric else "left", overflow="ellipsis", no_wrap=not wide, ratio=None,
             min_width=24 if wide else None, max_width=None if wide else 28,

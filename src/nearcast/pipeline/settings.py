@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DAY = 86_400_000_000
+DERIVE = "derive"  # where a manifest's settings have what the state derives
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Settings:
     merge: bool = True
     stop_words: tuple[str, ...] = ()  # that reports of frequent terms leave out
     balance: str = "auto"  # or a strategy by name (`pipeline.strategies`), or "off"
+    derive: tuple[str, ...] | None = None  # attributes, as `sources.derive.chosen` reads them; None: as the state does
     ratio: float | None = None  # L_max / L_min from which on it acts; None: as `pipeline.strategies` says
 
 
