@@ -5,7 +5,7 @@ number or a time is itself, another number the bits of its double, a truth value
 `Spelling` leads back from. Numbers are grouped by value: 5 and 5.0 are one group.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,10 @@ import pyarrow as pa
 from nearcast.index.rows import freeze
 
 WHOLE, REAL, TIME, STRING, TRUTH, MISSING = range(6)  # kinds of values
+
+
+# The arrays of Groups that have a row a group and a column a measured attribute.
+MEASURED = ("counts", "numbers", "sums", "low", "least", "least_low", "greatest", "greatest_low", "seen")
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ class Groups:
     Of each measured attribute (groups × measured): `counts`, the posts that have it; of its numbers how many they are
     (`numbers`) and their sum, as the unevaluated sum of two doubles (`sums` + `low`: adding in any order gives the same
     to 100 bits or so, whole numbers exactly); of its numbers and times the `least` and the `greatest` (inf and -inf
-    where there is none); and `seen`, the kinds that its values have, one bit each (1 << WHOLE …).
+    where there is none), each with its own low part (a whole number of 64 bits is two doubles); and `seen`, the kinds
+    that its values have, one bit each (1 << WHOLE …).
     `term_group`, `term`, `term_posts`: in how many posts of a group a term occurs, where terms are counted.
     Without GROUP BY there is one group, or none where there are no posts.
     """
@@ -61,7 +66,9 @@ class Groups:
     term: np.ndarray
     term_posts: np.ndarray
     spelling: Spelling
-    seen: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.uint8))
+    seen: np.ndarray
+    least_low: np.ndarray
+    greatest_low: np.ndarray
 
     def __post_init__(self) -> None:
         freeze(self)
