@@ -27,7 +27,9 @@ def exact(m: int, stream: list[int]) -> Summaries:
 def check_bounds(summary: Summaries, stream: list[int], k: int) -> None:
     """The four guarantees of the module's docstring, and what `frequent` says of the k most frequent."""
     truth = Counter(stream)
-    kept = dict(zip(summary.terms.tolist(), zip(summary.counts.tolist(), summary.errors.tolist(), strict=True), strict=True))
+    kept = dict(
+        zip(summary.terms.tolist(), zip(summary.counts.tolist(), summary.errors.tolist(), strict=True), strict=True)
+    )
     rest = int(summary.rest[0])
     assert int(summary.total[0]) == len(stream)
     assert len(kept) == len(summary.terms) <= summary.m

@@ -43,7 +43,9 @@ class Quadtree:
         total = sum(map(len, segments))
         step = max(1, -(-total // sample))
         rows = [frozen(np.arange(0, len(each), step)) for each in segments]
-        parts = [cell_codes(each.arrays["fixed"], each.arrays["exact"], r) for each, r in zip(segments, rows, strict=True)]
+        parts = [
+            cell_codes(each.arrays["fixed"], each.arrays["exact"], r) for each, r in zip(segments, rows, strict=True)
+        ]
         codes = np.sort(np.concatenate([np.empty(0, np.uint32), *parts]))
         return cls(frozen(codes), total / max(1, len(codes)))
 

@@ -43,22 +43,23 @@ class Candidate:
 class Asked:
     """A query that was asked `times` times: the `posts` to look at without any view, and the candidates (by number)
     that hold what it wants of a node that it covers. `at_most`: no more than so many posts need ever be looked at,
-    because of its words or its time.
+    because of its words or its time. `share` is the part of a view's entries that its time asks for.
     """
 
     times: float
     posts: float
     options: tuple[int, ...]
     at_most: float = float("inf")
+    share: float = 1.0
 
 
 def effort(query: Asked, candidates: Sequence[Candidate], views: Collection[int]) -> float:
     """n2 + n3 of one query (§4.1.3): of each node that has a view, the view or what is below it, whichever is less."""
     usable = sorted((i for i in query.options if i in views), key=lambda i: _preorder(candidates[i]))
-    return min(sum_of_best(usable, candidates) + query.posts, query.at_most)
+    return min(sum_of_best(usable, candidates, query.share) + query.posts, query.at_most)
 
 
-def sum_of_best(usable: Sequence[int], candidates: Sequence[Candidate]) -> float:
+def sum_of_best(usable: Sequence[int], candidates: Sequence[Candidate], share: float = 1.0) -> float:
     """How much less than all posts the best choice of views looks at (never above 0); `usable` in order of codes."""
     roots: list[tuple[int, float]] = []  # nodes not yet below another: first code, and how much less
     for i in reversed(usable):
@@ -66,7 +67,7 @@ def sum_of_best(usable: Sequence[int], candidates: Sequence[Candidate]) -> float
         below = 0.0
         while roots and roots[-1][0] < view.codes[1]:
             below += roots.pop()[1]
-        roots.append((view.codes[0], min(view.entries + OPENING - view.posts, below)))
+        roots.append((view.codes[0], min(share * view.entries + OPENING - view.posts, below)))
     return sum(less for _, less in roots)
 
 
@@ -114,7 +115,9 @@ class Workload:
         if view == by or first.node != second.node or not self.asked(view) <= self.asked(by):
             return False
         queries = [self.queries[q] for q in self._of[view]]
-        less = sum(q.times * (effort(q, self.candidates, (by,)) - effort(q, self.candidates, (view, by))) for q in queries)
+        less = sum(
+            q.times * (effort(q, self.candidates, (by,)) - effort(q, self.candidates, (view, by))) for q in queries
+        )
         return LOOK * less < UPDATE * first.updates
 
 

@@ -100,7 +100,13 @@ def merge(parts: Sequence[Summaries], into: Sequence[np.ndarray], groups: int) -
 
 
 def _shortened(
-    m: int, group: np.ndarray, terms: np.ndarray, above: np.ndarray, sure: np.ndarray, rest: np.ndarray, total: np.ndarray
+    m: int,
+    group: np.ndarray,
+    terms: np.ndarray,
+    above: np.ndarray,
+    sure: np.ndarray,
+    rest: np.ndarray,
+    total: np.ndarray,
 ) -> Summaries:
     """The m greatest of each group; `above` is what a counter has over `rest`, `sure` what it has for certain."""
     counts = above + rest[group]
