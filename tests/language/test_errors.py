@@ -249,6 +249,7 @@ def test_a_long_line_is_shown_around_the_word():
         W + "text CONTAINS '" + "flood " * 170_000 + "'",
         W + "text CONTAINS '" + "東" * 300_000 + "'",
         W + "a = '" + "''" * 500_000,
+        W + "a = '" + "x" * 1_000_000 + "' b",
         W + " AND ".join(["a = 1"] * 100_000),
         W + "a" * 1_000_000,
         W + "a = " + "1" * 1_000_000,

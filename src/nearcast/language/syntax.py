@@ -227,7 +227,7 @@ def _explained(sql: str, problem: UnexpectedInput) -> QueryError:
 
 def _about_the_word_before(sql: str, start: int, accepted: set[str]) -> QueryError | None:
     """Where a word was taken for a name, what comes after it is not what is wrong."""
-    before = re.compile(r"(\w+)\s*$").search(sql, 0, start)
+    before = re.compile(r"(\w+)\s*$").search(sql, max(0, start - 100), start)
     if before is None:
         return None
     word, span = before[1], Span(*before.span(1))
