@@ -129,7 +129,7 @@ class Values:
         return pa.table(columns)
 
     def arrow(self) -> pa.Array:
-        """As one array: of the type of their kind, of doubles where numbers are mixed and each is one, else of strings."""
+        """As one array: of the type of their kind; of doubles where numbers are mixed, if all are; else of strings."""
         have = set(np.unique(self.kinds).tolist()) - {MISSING}
         if len(have) == 1:
             return self._only(have.pop())
