@@ -151,7 +151,7 @@ def many() -> tuple[Duck, list[Post]]:
     return Duck(made, TOKENIZER), made
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(query=aggregates())
 def test_duckdb_says_the_same_of_many_posts(query: AggregateQuery) -> None:
     check(*many(), query)
