@@ -76,6 +76,13 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
+def _shown(value: Any) -> str:
+    """As in CSV, but for lists of frequent terms, which are for reading here."""
+    if isinstance(value, list) and value and all(isinstance(e, dict) and set(e) == {"term", "count"} for e in value):
+        return ", ".join(f"{each['term']} {each['count']:,}" for each in value)
+    return _cell(value)
+
+
 def print_table(rows: Iterable[Row], columns: Sequence[str]) -> None:
     """A table that fits the terminal; of very many rows the first, and a note on stderr that there are more."""
     waiting: Iterator[Row] = iter(rows)
@@ -90,7 +97,7 @@ def print_table(rows: Iterable[Row], columns: Sequence[str]) -> None:
         )  # fmt: skip
     for row in shown:
         readable = json_row(row)
-        table.add_row(*(Text(_cell(readable.get(name))) for name in columns))
+        table.add_row(*(Text(_shown(readable.get(name))) for name in columns))
     console().print(table)
     rest = sum(1 for _ in waiting)
     if rest:

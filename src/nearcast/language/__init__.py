@@ -6,7 +6,7 @@ kinds share and `places`, `times` and `keywords` for its parts; `checks` tells s
 `encode` make of the meaning the columns that travel to the workers. `messages` is how every one of them complains.
 """
 
-from nearcast.language.checks import check_attributes, check_search, check_subscription
+from nearcast.language.checks import check_attributes, check_numbers, check_search, check_subscription
 from nearcast.language.dnf import to_dnf
 from nearcast.language.encode import decode_code, encode_query
 from nearcast.language.keywords import parse_contains
@@ -15,6 +15,7 @@ from nearcast.language.places import parse_region
 
 __all__ = [
     "check_attributes",
+    "check_numbers",
     "check_search",
     "check_subscription",
     "decode_code",

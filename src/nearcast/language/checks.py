@@ -1,9 +1,10 @@
 """What makes no sense in a search, in a subscription, or where no post has such attributes."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+from nearcast.language.grammar import FUNCTIONS
 from nearcast.language.messages import Span, nearest, pointed, shown
 from nearcast.language.syntax import (
     Call,
@@ -71,6 +72,26 @@ def check_attributes(statement: Statement, known: Collection[str]) -> None:
     if name is None:
         raise QueryError(message)
     raise pointed(statement.sql, name.span, message, expected, nearest(word, known))
+
+
+def check_numbers(statement: Statement, kinds: Mapping[str, Collection[str]]) -> None:
+    """Raises QueryError where an aggregate of numbers is of an attribute that has none, pointing at it. `kinds` has
+    those of the values of each attribute (`model.posts`).
+    """
+    query = statement.query
+    if not isinstance(query, AggregateQuery):
+        return
+    values = [*(each.value for each in query.outputs), *(each.value for each in query.having)]
+    for value in (*values, *(each.value for each in query.order)):
+        if not isinstance(value, Measure) or value.function in ("count", "topk") or value.of in (None, "ts"):
+            continue
+        wanted, what = ("ift", "numbers or times") if value.function in ("min", "max") else ("if", "numbers")
+        have = kinds.get(value.of or "", "")
+        if have and not set(have) & set(wanted):
+            name = next((name for name in _names(_read(statement.sql)) if name.text == value.of), None)
+            are = "times" if "t" in have else "strings" if {*have} <= {"s", "j"} else "no numbers"
+            message = f"{FUNCTIONS[value.function]} is of {what}, and the values of {value.of} are {are}"
+            raise _at(statement, name.span if name else None, message, f"Count({value.of}), or an attribute of {what}")
 
 
 def _attributes(query: Query) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from nearcast.language import check_search, parse
+from nearcast.language import parse
 from nearcast.model.errors import NearcastError
 from nearcast.reader.current import Current, read_current
 from nearcast.reader.explain import Explained, explain
@@ -62,7 +62,7 @@ class State:
                 statement = parse(sql, reader.tokenizer, reader.regions)
                 if statement.explain:
                     return explain(reader, statement, stop_words)
-                check_search(statement)
+                reader.check(statement)
                 return reader.answer(statement.query, stop_words)
             except FileNotFoundError as error:  # the writer has gone on and swept: take its newest manifest
                 missing = error
