@@ -13,8 +13,8 @@ import numpy as np
 from nearcast.index.rows import Rows, frozen
 from nearcast.index.standing_aggregates import Seen, conditions_of, prepared
 from nearcast.index.standing_predicates import EXACT, Predicates, values_of
-from nearcast.kernels.ch_build import grow_quadtree, hash_keys, leaves_of_boxes
-from nearcast.kernels.ch_tree import EQUAL, NUMBERS, OUTSIDE, PLACE, SIGNS, TIMES, WITHIN, WORDS, Tree, label_visits
+from nearcast.kernels.ch_build import grid_boxes, grow_quadtree, hash_keys, leaves_of_boxes
+from nearcast.kernels.ch_tree import EQUAL, NUMBERS, PLACE, SIGNS, STRINGS, TIMES, WITHIN, WORDS, Tree, label_visits
 from nearcast.kernels.register import LENGTH, NEGATIVE, file_codes, key_terms
 from nearcast.kernels.standing import EQ, GE, GT, HUGE, IN, LE, LT, MOMENT, REAL, STRING, TIME, TRUTH, WHOLE
 
@@ -160,19 +160,17 @@ class Plan:
     """The order of predicates, and the quadtree."""
 
     levels: tuple[Level, ...]
-    root: np.ndarray
-    quarters: np.ndarray
+    leaves: np.ndarray
 
     @classmethod
     def of(cls, rows: Rows, seen: Seen) -> "Plan":
         """The predicates of some rows by ascending cost; of more than MOST_LEVELS the rest is checked at the end."""
         queries = Queries(rows, seen)
-        ranges = queries.conditions.boxes[rows.kinds > 0]
-        root = bounds(ranges)
-        quarters = grow_quadtree(frozen(ranges), frozen(root), CROWDED, MOST_LEAVES)
-        trial = cls(tuple(queries.kinds()), root, quarters)
+        ranges = grid_boxes(frozen(queries.conditions.boxes[rows.kinds > 0]))
+        leaves = np.sort(grow_quadtree(frozen(ranges), CROWDED, MOST_LEAVES))
+        trial = cls(tuple(queries.kinds()), leaves)
         cheapest = sorted(zip(trial.costs(queries, seen), range(len(trial.levels)), strict=True))
-        return cls(tuple(trial.levels[at] for _, at in cheapest[:MOST_LEVELS]), root, quarters)
+        return cls(tuple(trial.levels[at] for _, at in cheapest[:MOST_LEVELS]), leaves)
 
     def costs(self, queries: Queries, seen: Seen) -> list[float]:
         """Cost(P) = c1·|O| + Σ (c2·|Q_o| + c3·|Q_v|), eq. 5, of each level over the posts seen, in nanoseconds.
@@ -182,7 +180,8 @@ class Plan:
         query in a thousand would come first.)
         """
         tree, labelled = self.table(queries)
-        posts, values = prepared(seen.posts), values_of(seen.attributes, queries.predicates.names, len(seen.posts))
+        posts = prepared(seen.posts)
+        values = values_of(seen.attributes, queries.predicates.names, posts.order)
         costs = []
         for at, (level, found) in enumerate(zip(self.levels, labelled, strict=True)):
             look, pass_on, check = COSTS[level.kind]
@@ -194,7 +193,7 @@ class Plan:
 
     def labels(self, level: Level) -> int:
         """One more than the greatest label of a level that has no table."""
-        return {PLACE: 2 + 3 * len(self.quarters) + 1, WITHIN: 2 * len(level.centres) + 3}.get(level.kind, 1)
+        return {PLACE: len(self.leaves) + 1, WITHIN: 2 * len(level.centres) + 3}.get(level.kind, 1)
 
     def table(self, queries: Queries) -> tuple[Tree, list[Labelled]]:
         """A tree with no nodes yet, and the labels of all rows on each level."""
@@ -222,19 +221,20 @@ class Plan:
                     sign = (known[1] >> np.uint64(58 - SIGNS)).astype(np.int64)
                     np.bitwise_or.at(signs, sign >> 6, np.uint64(1) << (sign & 63).astype(np.uint64))
         every = np.concatenate(keys)
-        slots = 1 << (2 * len(every) + 1).bit_length()
+        slots = 1 << (2 * len(every) + 2).bit_length()
         hashed = hash_keys(every, np.concatenate(owners).astype(np.int32), np.concatenate(numbers).astype(np.int32), slots)
         nothing = (np.empty(0, np.int32), np.empty(0, np.int32), np.zeros(1, np.uint64), np.empty(1, np.int32))
         leaves = (np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.uint64))
-        arrays = (levels, *hashed, signs, self.root, self.quarters, np.concatenate(middles), *nothing, *leaves)
+        arrays = (levels, *hashed, signs, self.leaves, np.concatenate(middles), *nothing, *leaves)
         return Tree(*map(frozen, arrays)), labelled
 
     def _places(self, queries: Queries) -> Labelled:
         ranged = np.flatnonzero(queries.rows.kinds)
-        boxes = frozen(queries.conditions.boxes[ranged])
-        owners, labels, covered = leaves_of_boxes(boxes, frozen(self.root), frozen(self.quarters), MOST_REPEATS)
-        rows = ranged[owners]
-        return Labelled.of(rows, labels, covered & (queries.rows.kinds[rows] == 1))
+        boxes = grid_boxes(frozen(queries.conditions.boxes[ranged]))
+        owners, leaves, covered = leaves_of_boxes(frozen(boxes), frozen(self.leaves), MOST_REPEATS)
+        _, first = np.unique(owners * (len(self.leaves) + 1) + leaves, return_index=True)  # two halves may share one
+        rows = ranged[owners[first]]
+        return Labelled.of(rows, leaves[first] + 1, covered[first] & (queries.rows.kinds[rows] == 1))
 
 
 def _values(queries: Queries, name: str) -> tuple[Labelled, np.ndarray, np.ndarray]:
@@ -273,13 +273,7 @@ def _within(queries: Queries, level: Level) -> Labelled:
         begin = np.where(open_ & (low > centre), middle + 1, begin)
     labels = np.where(labels == 0, 2 + len(middles) + begin, labels)
     if level.axis == TIMES:  # among strings they have an order of their own
-        texts, labels = np.concatenate([texts[timed], texts]), np.concatenate([labels[timed], np.full(len(texts), OUTSIDE)])
+        texts, labels = np.concatenate([texts[timed], texts]), np.concatenate([labels[timed], np.full(len(texts), STRINGS)])
     at, rows = queries.having(texts)
     return Labelled.of(rows, labels[at])
 
-
-def bounds(boxes: np.ndarray) -> np.ndarray:
-    """The box of all boxes; of none, or where one crosses the antimeridian, the world."""
-    if not len(boxes) or (boxes[:, 0] > boxes[:, 2]).any():
-        return np.array([-180.0, -90.0, 180.0, 90.0])
-    return np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])

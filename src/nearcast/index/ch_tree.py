@@ -28,8 +28,8 @@ from nearcast.index.segment import Matches, PostColumns
 from nearcast.index.standing_aggregates import Seen, certain, collected, prepared
 from nearcast.index.standing_predicates import values_of
 from nearcast.kernels.ch_build import hash_children, lay_out_nodes
-from nearcast.kernels.ch_tree import CHECK_PLACE, CHECK_TESTS, CHECK_WORDS, EQUAL, PLACE, WORDS, Tree, walk
-from nearcast.kernels.standing import Posts, Values
+from nearcast.kernels.ch_tree import EQUAL, PLACE, WORDS, Tree, walk
+from nearcast.kernels.standing import CHECK_PLACE, CHECK_TESTS, CHECK_WORDS, Posts, Values
 
 CAPACITY = 1_000
 MOST_INACTIVE = 1_000
@@ -87,7 +87,7 @@ def planted(queries: Queries, table: Tree, labelled: Sequence[Labelled]) -> Tree
     item, labels, picked = item[order], labels[order], picked[order]
     entries, terms = checks(queries, table, labelled, item, picked)
     node_levels, nones, edges, leaf_starts = lay_out_nodes(labels)
-    keys, children = hash_children(edges, 1 << (2 * len(edges) + 1).bit_length())
+    keys, children = hash_children(edges, 1 << (2 * len(edges) + 2).bit_length())
     arrays = dict(
         node_levels=node_levels, nones=nones, child_keys=keys, children=children,
         leaf_starts=leaf_starts, entries=entries, entry_terms=terms,
@@ -155,7 +155,8 @@ class ChTrees:
 
     def match(self, posts: PostColumns, attributes: pa.Table) -> Matches:
         names = {name: at for at, name in enumerate(sorted({n for t in self.trees for n in t.queries.predicates.names}))}
-        ready, values = prepared(posts), values_of(attributes, tuple(names), len(posts))
+        ready = prepared(posts)
+        values = values_of(attributes, tuple(names), ready.order)
         found, base = [Matches(np.empty(0, np.int64), np.empty(0, np.int64), 0)], 0
         for tree in self.trees:
             each = tree.match(ready, values, names, attributes)

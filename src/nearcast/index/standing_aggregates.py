@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from nearcast.index.attributes import satisfied
 from nearcast.index.brute import BruteForce
+from nearcast.index.filing import WORLD
 from nearcast.index.rows import Rows, frozen
 from nearcast.index.segment import Line, Matches, PostColumns
 from nearcast.index.standing_predicates import Predicates, hashes, settled
 from nearcast.kernels import standing
+from nearcast.kernels.register import z_codes
 from nearcast.kernels.standing import DOUBT, condition_hashes
 from nearcast.model.ops import BEGINNING, NEVER
 
@@ -146,8 +148,13 @@ def conditions_of(rows: Rows, predicates: Predicates) -> standing.Conditions:
 
 
 def prepared(posts: PostColumns) -> standing.Posts:
-    line = Line.of(posts, np.arange(len(posts)))
-    return standing.Posts(posts.lon, posts.lat, line.words, line.firsts, posts.terms, posts.offsets)
+    z = z_codes(posts.lon, posts.lat, np.array(WORLD))
+    order = np.argsort(z)
+    line = Line.of(posts, order)
+    lon, lat = (np.ascontiguousarray(line.places[:, at]) for at in range(2))
+    return standing.Posts(
+        frozen(order), frozen(lon), frozen(lat), frozen(z[order]), line.words, line.firsts, posts.terms, posts.offsets
+    )
 
 
 Step = Callable[[int, np.ndarray, np.ndarray], tuple[int, int, int]]

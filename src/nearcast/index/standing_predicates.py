@@ -97,9 +97,9 @@ class Predicates:
         return np.repeat(np.arange(len(self.texts)), np.diff(self.starts))
 
 
-def values_of(attributes: pa.Table, names: Sequence[str], count: int) -> Values:
-    """The values that `count` posts have of some attributes."""
-    shape = (count, len(names))
+def values_of(attributes: pa.Table, names: Sequence[str], order: np.ndarray) -> Values:
+    """The values that posts have of some attributes, in the order given."""
+    shape = (len(order), len(names))
     kinds, bits = np.full(shape, MISSING, np.uint8), np.zeros(shape, np.int64)
     reals, codes = np.zeros(shape), np.zeros(shape, np.int64)
     for at, name in enumerate(names):
@@ -108,7 +108,7 @@ def values_of(attributes: pa.Table, names: Sequence[str], count: int) -> Values:
             if column in attributes.column_names:
                 _fill(attributes[column], KINDS[kind], kinds[:, at], bits[:, at], reals[:, at], codes[:, at])
     columns = np.arange(len(names))
-    return Values(*(frozen(each) for each in (kinds, bits, reals, codes, columns)))
+    return Values(*(frozen(each[order]) for each in (kinds, bits, reals, codes)), frozen(columns))
 
 
 def _fill(

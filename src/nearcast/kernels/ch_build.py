@@ -1,131 +1,110 @@
-"""Laying out a CH-tree: the quadtree of its ranges, the leaves that a range overlaps, and the nodes."""
+"""Laying out a CH-tree: the quadtree of its ranges, the leaves that a range overlaps, and the nodes.
+
+The quadtree divides the world: its cells are those of the Z-order curve, and a leaf is known by the code it begins at.
+Coordinates are 32-bit integers (`register.grid_coordinate`), which are monotone in degrees: what overlaps in degrees
+does so in integers, and what is strictly inside in integers is inside in degrees.
+"""
 
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.ch_tree import NONE, OUTSIDE, first_slot
+from nearcast.kernels.ch_tree import NONE, OWNERS, SPREAD, shift_of
+from nearcast.kernels.match import grown
+from nearcast.kernels.register import grid_coordinate, z_code
 
-DEPTH = 24
-
-
-@njit(cache=True, nogil=True, inline="always")
-def touches(box, west, south, east, north):
-    """Whether a closed box, which may cross the antimeridian, and a closed rectangle have a place in common."""
-    if box[1] > north or box[3] < south:
-        return False
-    if box[0] <= box[2]:
-        return box[0] <= east and box[2] >= west
-    return box[0] <= east or box[2] >= west
-
-
-@njit(cache=True, nogil=True, inline="always")
-def covers(box, west, south, east, north):
-    """Whether all of a rectangle is in a box."""
-    if box[1] > south or box[3] < north:
-        return False
-    if box[0] <= box[2]:
-        return box[0] <= west and box[2] >= east
-    return box[0] <= west or box[2] >= east
+LEAST = 8  # the side of the smallest cell is 2^LEAST units, 2 km by 1 km / 10^3
 
 
 @njit(cache=True, nogil=True)
-def grow_quadtree(boxes, root, most, leaves):
-    """The quadtree that boxes make: a leaf that overlaps more than `most` of them is divided while that helps and
-    there are fewer than `leaves`. A node has four children: a node, or the complement of a leaf's label.
+def grid_boxes(boxes):
+    """(box, least x, least y, greatest x, greatest y) in integers; a box that crosses the antimeridian is two."""
+    out = np.empty((2 * boxes.shape[0], 5), np.int64)
+    n = 0
+    for box in range(boxes.shape[0]):
+        wraps = boxes[box, 0] > boxes[box, 2]
+        for part in range(2 if wraps else 1):
+            west = -180.0 if wraps and part else boxes[box, 0]
+            east = 180.0 if wraps and not part else boxes[box, 2]
+            out[n, 0] = box
+            out[n, 1], out[n, 2] = grid_coordinate(west, -180.0, 360.0), grid_coordinate(boxes[box, 1], -90.0, 180.0)
+            out[n, 3], out[n, 4] = grid_coordinate(east, -180.0, 360.0), grid_coordinate(boxes[box, 3], -90.0, 180.0)
+            n += 1
+    return out[:n].copy()
+
+
+@njit(cache=True, nogil=True)
+def grow_quadtree(boxes, most, leaves):
+    """Where the leaves of the quadtree of some `grid_boxes` begin, unsorted: a cell that overlaps more than `most` of
+    them is divided while that helps and there are fewer than `leaves`.
     """
-    quarters = np.empty((leaves, 4), np.int32)
-    nodes, labels = 1, OUTSIDE + 4
-    for quarter in range(4):
-        quarters[0, quarter] = ~np.int32(OUTSIDE + 1 + quarter)
-    slots = np.empty((4 * leaves + 8, 3), np.int64)  # leaves to be looked at: node, quarter, depth
-    areas = np.empty((4 * leaves + 8, 4))
-    todo = np.int64(0)
-    for quarter in range(4):
-        todo = push_quarter(slots, areas, todo, 0, quarter, 1, root)
-    done = np.int64(0)
-    while done < todo and labels + 3 < leaves:  # breadth first, so that all crowded places get their share
-        node, quarter, depth = slots[done]
-        area = areas[done]
+    cells = np.empty((4 * leaves + 4, 3), np.int64)  # x, y, bits of the side
+    cells[0, 0], cells[0, 1], cells[0, 2] = 0, 0, 32
+    out = np.empty(leaves + 4, np.uint64)
+    done, todo, found = 0, 1, 0
+    while done < todo:  # breadth first, so that all crowded places get their share
+        x, y, bits = cells[done]
         done += 1
+        side = np.int64(1) << bits
         inside, partly = 0, 0
         for i in range(boxes.shape[0]):
-            if touches(boxes[i], area[0], area[1], area[2], area[3]):
+            x0, y0, x1, y1 = boxes[i, 1], boxes[i, 2], boxes[i, 3], boxes[i, 4]
+            if x0 < x + side and x1 >= x and y0 < y + side and y1 >= y:
                 inside += 1
-                partly += not covers(boxes[i], area[0], area[1], area[2], area[3])
-        if inside <= most or 4 * partly <= inside or depth >= DEPTH:  # covered boxes would only be repeated
+                partly += not (x0 < x and x1 >= x + side and y0 < y and y1 >= y + side)
+        full = found + (todo - done) + 4 > leaves
+        if full or inside <= most or 4 * partly <= inside or bits == LEAST:  # covering boxes would only be repeated
+            out[found] = z_code(x, y)
+            found += 1
             continue
-        label = ~quarters[node, quarter]
-        quarters[node, quarter] = nodes
-        for q in range(4):
-            quarters[nodes, q] = ~np.int32(label if q == 0 else labels + q)
-            todo = push_quarter(slots, areas, todo, nodes, q, depth + 1, area)
-        labels += 3
-        nodes += 1
-    return quarters[:nodes].copy()
+        for quarter in range(4):
+            cells[todo, 0] = x + (side >> 1) * (quarter & 1)
+            cells[todo, 1] = y + (side >> 1) * (quarter >> 1)
+            cells[todo, 2] = bits - 1
+            todo += 1
+    return out[:found].copy()
 
 
 @njit(cache=True, nogil=True)
-def push_quarter(slots, areas, todo, node, quarter, depth, area):
-    slots[todo, 0], slots[todo, 1], slots[todo, 2] = node, quarter, depth
-    middle, centre = (area[0] + area[2]) / 2.0, (area[1] + area[3]) / 2.0
-    areas[todo, 0] = middle if quarter & 1 else area[0]
-    areas[todo, 2] = area[2] if quarter & 1 else middle
-    areas[todo, 1] = centre if quarter & 2 else area[1]
-    areas[todo, 3] = area[3] if quarter & 2 else centre
-    return todo + 1
-
-
-@njit(cache=True, nogil=True)
-def leaves_of_boxes(boxes, root, quarters, most):
-    """(box, label, whether the box covers the leaf) of each leaf that a box overlaps, OUTSIDE where it sticks out; none
-    of a box with more than `most`.
+def leaves_of_boxes(boxes, leaves, most):
+    """(box, leaf, whether the box covers the leaf) of each leaf that one of some `grid_boxes` overlaps; none of one
+    with more than `most`. `leaves` are sorted.
     """
     owners, labels = np.empty(4 * boxes.shape[0] + 16, np.int64), np.empty(4 * boxes.shape[0] + 16, np.int64)
     covered = np.empty(owners.size, np.bool_)
-    stack, areas = np.empty(4 * DEPTH + 8, np.int64), np.empty((4 * DEPTH + 8, 4))
+    cells = np.empty((4 * 33, 3), np.int64)
     n = 0
-    for box in range(boxes.shape[0]):
-        first = n
-        if not covers(root, boxes[box, 0], boxes[box, 1], boxes[box, 2], boxes[box, 3]) or boxes[box, 0] > boxes[box, 2]:
-            if n == owners.size:
-                owners, labels, covered = longer(owners), longer(labels), longer(covered)
-            owners[n], labels[n], covered[n] = box, OUTSIDE, False
-            n += 1
-        top = 0
-        if touches(boxes[box], root[0], root[1], root[2], root[3]):
-            stack[0] = 0
-            areas[0] = root
-            top = 1
+    for i in range(boxes.shape[0]):
+        x0, y0, x1, y1 = boxes[i, 1], boxes[i, 2], boxes[i, 3], boxes[i, 4]
+        first, top = n, 1
+        cells[0, 0], cells[0, 1], cells[0, 2] = 0, 0, 32
         while top and n - first <= most:
             top -= 1
-            node = stack[top]
-            west, south, east, north = areas[top]
-            middle, centre = (west + east) / 2.0, (south + north) / 2.0
-            for quarter in range(4):
-                w, e = (middle, east) if quarter & 1 else (west, middle)
-                s, t = (centre, north) if quarter & 2 else (south, centre)
-                if not touches(boxes[box], w, s, e, t):
-                    continue
-                child = np.int64(quarters[node, quarter])
-                if child >= 0:
-                    stack[top] = child
-                    areas[top, 0], areas[top, 1], areas[top, 2], areas[top, 3] = w, s, e, t
+            x, y, bits = cells[top]
+            side = np.int64(1) << bits
+            if x0 >= x + side or x1 < x or y0 >= y + side or y1 < y:
+                continue
+            z = z_code(x, y)
+            last = z_code(x + side - 1, y + side - 1)
+            low, size = np.int64(0), np.int64(leaves.size)
+            while size > 1:
+                half = size >> 1
+                low += half if leaves[low + half] <= z else 0
+                size -= half
+            if low + 1 < leaves.size and leaves[low + 1] <= last:
+                for quarter in range(4):
+                    cells[top, 0] = x + (side >> 1) * (quarter & 1)
+                    cells[top, 1] = y + (side >> 1) * (quarter >> 1)
+                    cells[top, 2] = bits - 1
                     top += 1
-                    continue
-                if n == owners.size:
-                    owners, labels, covered = longer(owners), longer(labels), longer(covered)
-                owners[n], labels[n], covered[n] = box, ~child, covers(boxes[box], w, s, e, t)
-                n += 1
+                continue
+            if n == owners.size:
+                owners, labels, covered = grown(owners, 2 * n), grown(labels, 2 * n), grown(covered, 2 * n)
+            owners[n], labels[n] = boxes[i, 0], low
+            covered[n] = x0 < x and x1 >= x + side and y0 < y and y1 >= y + side
+            n += 1
         if n - first > most:
             n = first
     return owners[:n].copy(), labels[:n].copy(), covered[:n].copy()
-
-
-@njit(cache=True, nogil=True)
-def longer(values):
-    out = np.empty(2 * values.size, values.dtype)
-    out[: values.size] = values
-    return out
 
 
 @njit(cache=True, nogil=True)
@@ -187,9 +166,10 @@ def lay_out_nodes(labels):
 def hash_children(edges, slots):
     """The open hash table of (node, label) → child."""
     keys, children = np.zeros(slots, np.uint64), np.full(slots, NONE, np.int32)
+    shift = shift_of(slots)
     for i in range(edges.shape[0]):
         key = np.uint64(edges[i, 0]) << np.uint64(32) | np.uint64(edges[i, 1])
-        slot = first_slot(key, slots)
+        slot = np.int64((key * SPREAD) >> shift)
         while children[slot] != NONE:
             slot = (slot + 1) & (slots - 1)
         keys[slot], children[slot] = key, edges[i, 2]
@@ -201,8 +181,9 @@ def hash_keys(keys, owners, labels, slots):
     """The open hash table of (key, owner) → label, which is never 0."""
     out, out_owners = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
     out_labels = np.zeros(slots, np.int32)
+    shift = shift_of(slots)
     for i in range(keys.size):
-        slot = first_slot(keys[i], slots)
+        slot = np.int64((keys[i] * SPREAD + np.uint64(owners[i]) * OWNERS) >> shift)
         while out_labels[slot]:
             slot = (slot + 1) & (slots - 1)
         out[slot], out_owners[slot], out_labels[slot] = keys[i], owners[i], labels[i]

@@ -19,6 +19,8 @@ HUGE, MOMENT = 6, 7  # kinds of literals: a number beyond 64 bits; a string that
 EQ, NE, LT, LE, GT, GE, IN, NOT_IN, NULL, NOT_NULL = range(10)
 NO, YES, UNSURE, INCOMPARABLE = 0, 1, 2, 3
 DOUBT = np.int64(1) << 62  # marks a row of the output that is UNSURE
+CHECK_PLACE, CHECK_WORDS, CHECK_TESTS = 1 << 32, 1 << 33, 1 << 34  # flags of an entry, whose low bits are its row
+ROW = np.int64(0xFFFFFFFF)
 
 
 class Conditions(NamedTuple):
@@ -40,10 +42,14 @@ class Conditions(NamedTuple):
 
 
 class Posts(NamedTuple):
-    """Posts in order; `words[firsts[i]:firsts[i + 1] - 1]` are the distinct terms of post i, `terms` all of them."""
+    """Posts along the Z-order curve, `order` being their numbers: `words[firsts[i]:firsts[i + 1] - 1]` are the distinct
+    terms of the i-th. `terms` and `offsets` have all of them, by number.
+    """
 
+    order: np.ndarray
     lon: np.ndarray
     lat: np.ndarray
+    z: np.ndarray
     words: np.ndarray
     firsts: np.ndarray
     terms: np.ndarray
@@ -51,7 +57,7 @@ class Posts(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Attribute values, posts × attributes: kinds, bits, numbers as doubles, and codes: numbers by value and in order,
+    """Attribute values, posts (along the curve) × attributes: kinds, bits, numbers as doubles, and codes: numbers by value and in order,
     others their bits. `columns` leads from the numbers of attributes in tests to those here.
     """
 
@@ -149,8 +155,42 @@ def true_key(row, post, conditions, posts):
     first, last = posts.firsts[post], posts.firsts[post + 1] - 1
     return first_true_key(
         conditions.code, np.int64(conditions.code_offsets[row]), np.int64(conditions.code_offsets[row + 1]),
-        posts.terms, posts.offsets, post, posts.words[first:last], last - first,
+        posts.terms, posts.offsets, posts.order[post], posts.words[first:last], last - first,
     )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def check(count, near, entries, terms, conditions, posts, values, inactive, found, out_posts, out_rows):
+    """The candidates, pairs (post, entry), that satisfy what their entry leaves open, written from `found` on; with a
+    term of its own the entry holds only if that is the key of the first conjunction that is true. Returns where they
+    end, -1 if there is no room.
+    """
+    boxes, kinds, order, lon, lat = conditions.boxes, conditions.kinds, posts.order, posts.lon, posts.lat
+    for i in range(count):
+        post, entry = near[2 * i], entries[near[2 * i + 1]]
+        row, answer = entry & ROW, YES
+        if inactive[row]:
+            continue
+        if entry & CHECK_PLACE:
+            if not (boxes[row, 1] <= lat[post] <= boxes[row, 3]):
+                continue
+            plain = kinds[row] <= 1 and boxes[row, 0] <= lon[post] <= boxes[row, 2]  # most are; the rest takes a call
+            if not plain and not in_place(row, post, conditions, posts):
+                continue
+        if entry & CHECK_TESTS:
+            answer = passes(row, post, conditions, values)
+            if answer == NO:
+                continue
+        if entry & CHECK_WORDS:
+            ok, key = true_key(row, post, conditions, posts)
+            if not ok or (terms[near[2 * i + 1]] != 0 and key != terms[near[2 * i + 1]]):
+                continue
+        if found == out_posts.size:
+            return -1
+        out_posts[found] = order[post]
+        out_rows[found] = row | (DOUBT if answer == UNSURE else 0)
+        found += 1
+    return found
 
 
 @njit(cache=True, nogil=True)
