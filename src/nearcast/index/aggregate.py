@@ -57,8 +57,7 @@ def _takes_all(segment: PostSegment, question: Question) -> bool:
     """Whether nothing is asked of a post but a time that all have."""
     if question.kind or question.has_words or question.predicates or not len(segment):
         return False
-    first, last = segment.times[-2:]  # of the root
-    return bool(question.since <= first and last < question.until)
+    return question.covers(*segment.times[-2:].tolist())  # those of the root
 
 
 def aggregate(segment: PostSegment, rows: np.ndarray | None, shape: Shape) -> Groups:

@@ -149,7 +149,9 @@ def _encode_conjunction(conjunction: Conjunction) -> list[int]:
 def _times(query: Conditions, clock: int | None) -> tuple[int, int]:
     """[since, until) of the bounds, of which `after` excludes its moment and `until` includes it."""
     starts = [BEGINNING]
-    sliding = isinstance(query, TermsQuery | AggregateQuery) and clock is None and query.after and query.after.ago is not None
+    sliding = (
+        isinstance(query, TermsQuery | AggregateQuery) and clock is None and query.after and query.after.ago is not None
+    )
     if query.after and not sliding:
         starts.append(_absolute(query.after, clock) + 1)
     if query.since:

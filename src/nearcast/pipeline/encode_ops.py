@@ -76,9 +76,7 @@ def encode_ops(
         parts.append(
             (
                 rows,
-                _one_by_one(
-                    rows, lambda i: _encode_sql(texts[i], kinds[i], tokenizer, regions, longest), reasons
-                ),
+                _one_by_one(rows, lambda i: _encode_sql(texts[i], kinds[i], tokenizer, regions, longest), reasons),
             )
         )
     if bulk.any():

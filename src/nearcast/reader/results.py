@@ -105,7 +105,8 @@ def _rows(results: Results, ref: SegmentRef, rows: np.ndarray) -> Iterator[Resul
         if record["rows"] is not None:
             row["rows"] = json.loads(record["rows"])
         if record["kind"] == REPORT:
-            row |= {"window_end": record["window_end"], "rows": record["terms"]}
+            rows = record["terms"] if record["terms"] is not None else row.pop("rows")
+            row |= {"window_end": record["window_end"], "rows": rows}
             row |= {"skipped": record["skipped"]} if record["skipped"] else {}
         yield row
 

@@ -14,11 +14,11 @@ from typing import Any
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.state.files import create_exclusively
 
-FORMAT = 3
+FORMAT = 4
 
-POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, BEATS, WINDOW, STATISTICS = (
+POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, BEATS, WINDOW, STATISTICS, PARTIALS = (
     "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive", "nearest", "beats", "window",
-    "statistics",
+    "statistics", "partials",
 )  # fmt: skip
 
 
