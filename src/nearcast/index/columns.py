@@ -7,8 +7,9 @@ its segment, or when more than MOST_BYTES are kept in the process, the least rec
 what is kept.
 """
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.index.arrow import numbers
+from nearcast.index.attributes import satisfied
 from nearcast.index.derived import attributes_of
 from nearcast.index.groups import TIME
 from nearcast.index.posts import ATTRIBUTE_BLOCK, PostSegment, chunk
@@ -27,7 +29,8 @@ from nearcast.kernels.grouping import picked, tally
 from nearcast.model.posts import ATTRIBUTE_KINDS, attribute_column
 
 MOST_BYTES = 1 << 29
-WORTH = 4  # whole, a column costs no more than one of so many of its blocks, read one by one
+WORTH = 4  # a whole column costs no more than one of so many of its blocks, read one by one, or of its values derived
+MOST_REMEMBERED = 1 << 20  # truth values, of predicates on a column
 PASSES = 2  # over all posts of a segment cost as much as ordering them by time
 
 
@@ -37,6 +40,7 @@ class Column:
 
     codes: np.ndarray
     values: Values
+    _satisfying: dict[str, tuple[np.ndarray, int]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def nbytes(self) -> int:
@@ -50,6 +54,18 @@ class Column:
     def counts(self) -> np.ndarray:
         """How many posts have each value."""
         return tally(self.codes, len(self.values))
+
+    def satisfying(self, predicate: list[Any]) -> tuple[np.ndarray, int]:
+        """(which values satisfy a predicate, how many posts have one of them)."""
+        text = json.dumps([predicate])
+        found = self._satisfying.get(text)
+        if found is None:
+            wanted = frozen(satisfied(text, self.values.table(predicate[0])))
+            found = wanted, int(self.counts[wanted].sum())
+            if len(self._satisfying) * len(wanted) > MOST_REMEMBERED:
+                self._satisfying.clear()
+            self._satisfying[text] = found
+        return found
 
 
 def coded(table: pa.Table, name: str) -> Column:
@@ -91,12 +107,20 @@ def whole_column(segment: PostSegment, name: str, posts: int) -> Column | None:
     """The attribute of all posts of a segment, if it is kept, or is worth reading for a search that asks for it of so
     many posts.
     """
-    blocks = 1 + len(segment) // ATTRIBUTE_BLOCK
+    cost, price = posts, len(segment)
+    if any(attribute_column(name, kind) in segment.attribute_columns for kind in ATTRIBUTE_KINDS):
+        price = 1 + price // ATTRIBUTE_BLOCK
+        cost = min(posts, price)
 
     def read() -> Column:
         return coded(attributes_of(segment, segment.all_rows, [name]), name)
 
-    return KEPT.get(segment, name, min(posts, blocks) * WORTH, blocks, read)
+    return KEPT.get(segment, name, cost * WORTH, price, read)
+
+
+def kept_column(segment: PostSegment, name: str) -> Column | None:
+    """The same, only if it is kept."""
+    return KEPT.get(segment, name)
 
 
 def time_order(segment: PostSegment, looked_at: int) -> np.ndarray | None:
@@ -126,7 +150,9 @@ class Kept:
         with self._lock:
             return sum(_size(made) for parts in self._made.values() for made in parts.values())
 
-    def get(self, segment: PostSegment, name: str, cost: int, price: int, make: Callable[[], Any]) -> Any:
+    def get(
+        self, segment: PostSegment, name: str, cost: int = 0, price: int = 0, make: Callable[[], Any] | None = None
+    ) -> Any:
         """What was made under the name; else None, until what doing without has cost so far comes to its price."""
         with self._lock:
             self._clock += 1
@@ -134,6 +160,8 @@ class Kept:
             if made is not None:
                 self._used[segment][name] = self._clock
                 return made
+            if make is None:
+                return None
             owed = self._owed.setdefault(segment, {})
             owed[name] = owed.get(name, 0) + cost
             if owed[name] < price:

@@ -1,5 +1,6 @@
 """What is asked of posts, ready for the kernels; and the words of it as one segment numbers them."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,6 +63,10 @@ class Question:
         """Whether no post of that time can be asked for."""
         return max_ts < self.since or min_ts >= self.until
 
+    def covers(self, min_ts: int, max_ts: int) -> bool:
+        """Whether every post of that time has a time that is asked for."""
+        return self.since <= min_ts and max_ts < self.until
+
     @cached_property
     def has_words(self) -> bool:
         return any(self.conjunctions)
@@ -79,6 +84,12 @@ class Question:
         """The distinct terms of the expression, sorted."""
         found = {term for each in self.conjunctions for literal in each for term in literal.terms}
         return frozen(np.array(sorted(found), np.uint64))
+
+    @cached_property
+    def predicate_list(self) -> list[list[Any]]:
+        """[name, op, values] of each condition on an attribute."""
+        found: list[list[Any]] = json.loads(self.predicates or "[]")
+        return found
 
     @cached_property
     def attribute_columns(self) -> list[str]:
