@@ -72,10 +72,15 @@ def leaves_of_boxes(boxes, leaves, most):
     owners, labels = np.empty(4 * boxes.shape[0] + 16, np.int64), np.empty(4 * boxes.shape[0] + 16, np.int64)
     covered = np.empty(owners.size, np.bool_)
     cells = np.empty((4 * 33, 3), np.int64)
-    n = 0
+    n = first = 0
     for i in range(boxes.shape[0]):
         x0, y0, x1, y1 = boxes[i, 1], boxes[i, 2], boxes[i, 3], boxes[i, 4]
-        first, top = n, 1
+        second = i > 0 and boxes[i - 1, 0] == boxes[i, 0]  # half of a box
+        if not second:
+            first = n
+        elif first < 0:
+            continue
+        top = 1
         cells[0, 0], cells[0, 1], cells[0, 2] = 0, 0, 32
         while top and n - first <= most:
             top -= 1
@@ -103,7 +108,7 @@ def leaves_of_boxes(boxes, leaves, most):
             covered[n] = x0 < x and x1 >= x + side and y0 < y and y1 >= y + side
             n += 1
         if n - first > most:
-            n = first
+            n, first = first, -1
     return owners[:n].copy(), labels[:n].copy(), covered[:n].copy()
 
 
