@@ -148,7 +148,8 @@ def conditions(draw: st.DrawFn, names: Sequence[str] = NAMES) -> dict[str, Any]:
 # -- aggregates --------------------------------------------------------------------------------------------------------
 
 numeric = st.sampled_from(["price", "price", "mixed", "length", "weekday"])
-timely = st.sampled_from(["seen", "ts", "hour", "date"])
+TIMELY = ("seen", "ts", "hour", "date")
+timely = st.sampled_from(TIMELY)
 OPS = ("=", "<>", "<", "<=", ">", ">=")
 
 
@@ -167,12 +168,12 @@ topk = st.builds(Measure, st.just("topk"), st.just("text"), st.sampled_from([1, 
 
 @st.composite
 def aggregates(draw: st.DrawFn, known: bool = False) -> AggregateQuery:
-    """Anything that a SELECT can say: each attribute of its GROUP BY is selected, and at least one aggregate. `known`:
-    no attribute that no post has.
+    """Anything that a SELECT can say: each attribute of its GROUP BY is selected, and an aggregate if there is none.
+    `known`: no attribute that no post has.
     """
     names = [name for name in NAMES if not (known and name == NOBODYS)]
     by = tuple(draw(st.lists(st.sampled_from(names), max_size=3, unique=True)))
-    chosen = draw(st.lists(measures(names) | topk, min_size=1, max_size=3, unique=True))
+    chosen = draw(st.lists(measures(names) | topk, min_size=0 if by else 1, max_size=3, unique=True))
     if not by and [each.function for each in chosen] == ["topk"]:
         chosen.append(Measure("count"))  # a TopK alone is another kind of query
     values: list[Measure | str] = draw(st.permutations([*chosen, *by]))
@@ -182,9 +183,9 @@ def aggregates(draw: st.DrawFn, known: bool = False) -> AggregateQuery:
         outputs.append(Output(f"Column {number}" if alias else default_name(value), value))
     plain = st.sampled_from([each for each in chosen if each.function != "topk"] or [Measure("count")])
     plain |= measures(names)
-    having = draw(st.lists(plain.flatmap(_having), max_size=2)) if draw(st.booleans()) else []
-    orderable = plain | st.sampled_from(by) if by else plain
-    order = draw(st.lists(st.builds(Ordering, orderable, st.booleans()), max_size=3, unique_by=lambda o: o.value))
+    told: st.SearchStrategy[Measure | str] = plain | st.sampled_from(by) if by else plain
+    having = draw(st.lists(told.flatmap(_having), max_size=2)) if draw(st.booleans()) else []
+    order = draw(st.lists(st.builds(Ordering, told, st.booleans()), max_size=3, unique_by=lambda o: o.value))
     return AggregateQuery(
         **draw(conditions(names)),
         outputs=tuple(outputs),
@@ -195,11 +196,13 @@ def aggregates(draw: st.DrawFn, known: bool = False) -> AggregateQuery:
     )
 
 
-def _having(measure: Measure) -> st.SearchStrategy[Having]:
+def _having(value: Measure | str) -> st.SearchStrategy[Having]:
     literals: tuple[Scalar, ...] = (0, 1, 2, 5, 2.5, -3)
-    if measure.function in ("min", "max") and measure.of in ("seen", "ts", "hour", "date"):
-        literals = ("2026-05-01T12:00:00Z", "1970-01-01", 5)
-    return st.builds(Having, st.just(measure), st.sampled_from(OPS), st.sampled_from(literals))
+    if isinstance(value, str):
+        literals = DERIVED_LITERALS.get(value, LITERALS)
+    elif value.function in ("min", "max") and value.of in TIMELY:
+        literals = ("2026-05-01T12:00:00Z", "1970-01-01") if value.of == "ts" else ("2026-05-01T12:00:00Z", 5)
+    return st.builds(Having, st.just(value), st.sampled_from(OPS), st.sampled_from(literals))
 
 
 # -- as text -----------------------------------------------------------------------------------------------------------

@@ -137,7 +137,11 @@ def rounded(numbers: list[int | float], parts: int) -> float | None:
     endless = {number for number in numbers if math.isinf(number)}
     if endless:
         return float(endless.pop()) if len(endless) == 1 else None
-    return float(sum(map(Fraction, numbers)) / parts)
+    exact = sum(map(Fraction, numbers)) / parts
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
