@@ -154,7 +154,7 @@ def _grouped(columns: Sequence[Column], count: int) -> tuple[np.ndarray | None, 
         more, values = _keys(column)
         span = size * len(values)
         keys = frozen(paired(codes, len(values), more))
-        numbers, firsts = numbered(keys, span if span <= max(FEW, count) else 0)
+        numbers, firsts = numbered(keys, span if span <= max(FEW, 8 * count) else 0)
         parts = [*(part.take(codes[firsts]) for part in parts), values.take(more[firsts])]
         codes, size = frozen(numbers), len(firsts)
     return codes, size, parts

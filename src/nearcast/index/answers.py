@@ -48,51 +48,50 @@ def rows_of(query: AggregateQuery, groups: Groups, spell: Speller, stop: np.ndar
         if isinstance(value, Measure) and value.function == "topk":
             columns.append(_most_frequent(groups, rows, value.k, spell, stop))
         else:
-            columns.append(answer.values(value).take(rows).arrow())
+            columns.append(answer.values(value, rows).arrow())
     return pa.table(columns, [output.name for output in query.outputs])
 
 
 class Answer:
-    """The groups of a query, each value that it speaks of worked out once."""
+    """What a query says of each group."""
 
     def __init__(self, query: AggregateQuery, groups: Groups) -> None:
         self.query, self.groups = query, groups
         self.alone = not query.group_by and not len(groups)  # one row, of no posts
-        self._known: dict[Measure | str, Values] = {}
 
     def rows(self) -> np.ndarray:
         """The groups that are in the answer, in its order."""
-        query, count = self.query, 1 if self.alone else len(self.groups)
-        kept = np.ones(count, np.bool_)
+        query = self.query
+        rows = np.arange(1 if self.alone else len(self.groups))
         for having in query.having:
             condition = json.dumps([["", having.op, [having.literal]]])
-            kept &= satisfied(condition, self.values(having.value).table(""))
-        rows = np.flatnonzero(kept)
-        ties = (Ordering(name) for name in query.group_by)
-        keys = [self._key(each, rows) for each in (*query.order, *ties)]
-        if keys:
-            rows = rows[np.lexsort(keys[::-1])]
-        return rows[: query.limit]
+            rows = rows[satisfied(condition, self.values(having.value, rows).table(""))]
+        order = [*query.order, *(Ordering(name) for name in query.group_by)]
+        if not order or query.limit == 0:
+            return rows[: query.limit]
+        first = self._key(order[0], rows)
+        if query.limit is not None and query.limit < len(rows):  # what comes later than so many need not be sorted
+            kept = first <= np.partition(first, query.limit - 1)[query.limit - 1]
+            rows, first = rows[kept], first[kept]
+        keys = [first, *(self._key(each, rows) for each in order[1:])]
+        return rows[np.lexsort(keys[::-1])][: query.limit]
 
     def _key(self, ordering: Ordering, rows: np.ndarray) -> np.ndarray:
-        ranks = self.values(ordering.value).take(rows).ranks()
+        ranks = self.values(ordering.value, rows).ranks()
         return np.where(ranks == LAST, LAST, -ranks) if ordering.descending else ranks
 
-    def values(self, of: Measure | str) -> Values:
-        """An attribute of each group, or an aggregate that is one value."""
-        found = self._known.get(of)
-        if found is None:
-            found = self._known[of] = self._attribute(of) if isinstance(of, str) else self._measure(of)
-        return found
+    def values(self, of: Measure | str, rows: np.ndarray) -> Values:
+        """An attribute of some groups, or an aggregate that is one value."""
+        return self._attribute(of, rows) if isinstance(of, str) else self._measure(of).take(rows)
 
-    def _attribute(self, name: str) -> Values:
+    def _attribute(self, name: str, rows: np.ndarray) -> Values:
         groups = self.groups
         at = groups.shape.by.index(name)
-        kinds, values = groups.kinds[:, at], groups.values[:, at]
-        strings, rows = NO_STRINGS, kinds == STRING
-        if rows.any():
-            places = np.searchsorted(groups.spelling.hashes, np.where(rows, values, 0))
-            indices = pc.if_else(arrow(rows), arrow(places), pa.scalar(None, pa.int64()))
+        kinds, values = groups.kinds[rows, at], groups.values[rows, at]
+        strings, spelt = NO_STRINGS, kinds == STRING
+        if spelt.any():
+            places = np.searchsorted(groups.spelling.hashes, np.where(spelt, values, 0))
+            indices = pc.if_else(arrow(spelt), arrow(places), pa.scalar(None, pa.int64()))
             strings = groups.spelling.strings.take(indices)
         return Values(kinds, values, strings)
 

@@ -17,6 +17,7 @@ from nearcast.model.posts import ATTRIBUTE_KINDS, attribute_column
 
 KIND_OF = {"i": WHOLE, "f": REAL, "b": TRUTH, "s": STRING, "t": TIME, "j": STRING}
 PLACE_OF = np.array([0, 0, 1, 2, 3, 4])  # numbers before times before strings before truth values; nulls last
+EXACT = 2**53  # whole numbers up to here are doubles
 LAST = np.int64(2**62)  # the rank of a missing value
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NO_STRINGS = pa.array([], pa.string())
@@ -102,6 +103,8 @@ class Values:
     @cached_property
     def numbers(self) -> tuple[np.ndarray, np.ndarray]:
         """Numbers and times as pairs of doubles whose sum they are; of other values anything."""
+        if not (self.kinds == REAL).any() and (np.abs(self.values) <= EXACT).all():
+            return frozen(self.values.astype(np.float64)), frozen(np.zeros(len(self)))
         upper = ((self.values >> 32).astype(np.float64)) * 2.0**32
         lower = (self.values & 0xFFFFFFFF).astype(np.float64)
         high = upper + lower
@@ -158,8 +161,9 @@ class Values:
 
     def _dense(self, rows: np.ndarray, place: int) -> np.ndarray:
         if place == 2:
-            texts = self.strings.take(arrow(rows))
-            return numbers(pc.rank(texts, tiebreaker="dense")).astype(np.int64)
+            _, first, which = np.unique(self.values[rows], return_index=True, return_inverse=True)
+            ranks = pc.rank(self.strings.take(arrow(rows[first])), tiebreaker="dense")
+            return numbers(ranks).astype(np.int64)[which]
         if place == 0 and (self.kinds[rows] == REAL).any():
             high, low = (part[rows] for part in self.numbers)
             order = np.lexsort((low, high))

@@ -10,10 +10,12 @@ from numba import njit
 from nearcast.kernels.forward import post_at
 from nearcast.kernels.mix import mix, slot_of
 from nearcast.kernels.packing import integer_at
+from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.varint import get
 
 REAL, TIME, MISSING = 1, 2, 5  # of the kinds in index/groups.py: numbers are not above REAL, nor times above TIME
 
+AHEAD = 8  # keys, whose slots are asked for beforehand
 _SPLIT = 134217729.0  # 2^27 + 1
 
 
@@ -24,41 +26,79 @@ def numbered(keys, span):
     Keys lie in [0, span); with a span of 0 they are any, and are hashed.
     """
     codes = np.empty(keys.size, np.int32)
-    firsts = np.empty(64, np.int64)
+    if span:
+        firsts = np.empty(min(span, keys.size), np.int64)
+        return codes, firsts[: _number_directly(keys, np.full(span, -1, np.int32), firsts, codes)].copy()
+    slots = 1 << 10
+    table = np.zeros(2 * slots, np.int64)
+    firsts = np.empty(slots // 2, np.int64)
+    at, size = _number_some(keys, 0, table, firsts, 0, codes)
+    while at < keys.size:
+        slots *= 4
+        table = _spread(keys, firsts, size, slots)
+        more = np.empty(slots // 2, np.int64)
+        more[:size] = firsts[:size]
+        firsts = more
+        at, size = _number_some(keys, at, table, firsts, size, codes)
+    return codes, firsts[:size].copy()
+
+
+@njit(cache=True, nogil=True)
+def _number_directly(keys, table, firsts, codes):
     size = 0
-    slots = span if span else 1 << 10
-    table = np.full(slots, -1, np.int32)
     for i in range(keys.size):
-        key = keys[i]
-        slot = key if span else slot_of(mix(np.uint64(key)), slots)
-        code = table[slot]
-        if span == 0:
-            while code >= 0 and keys[firsts[code]] != key:
-                slot += 1
-                if slot == slots:
-                    slot = 0
-                code = table[slot]
+        code = table[keys[i]]
         if code < 0:
-            if size == firsts.size:
-                more = np.empty(2 * size, np.int64)
-                more[:size] = firsts
-                firsts = more
             code = np.int32(size)
+            table[keys[i]] = code
             firsts[size] = i
             size += 1
-            table[slot] = code
-            if span == 0 and 2 * size > slots:
-                slots *= 2
-                table = np.full(slots, -1, np.int32)
-                for known in range(size):
-                    slot = slot_of(mix(np.uint64(keys[firsts[known]])), slots)
-                    while table[slot] >= 0:
-                        slot += 1
-                        if slot == slots:
-                            slot = 0
-                    table[slot] = known
         codes[i] = code
-    return codes, firsts[:size].copy()
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _number_some(keys, at, table, firsts, size, codes):
+    """Number keys from `at` on, until the table is half full; (where it stopped, how many numbers there are).
+
+    A slot of the table is two words side by side, a key and its number plus one; it is asked for before it is needed.
+    The loop gives no array a new size: Numba would count references to it at every turn.
+    """
+    slots = np.int64(table.size // 2)
+    for i in range(at, keys.size):
+        if i + AHEAD < keys.size:
+            prefetch(table, 2 * slot_of(mix(np.uint64(keys[i + AHEAD])), slots))
+        key = keys[i]
+        slot = slot_of(mix(np.uint64(key)), slots)
+        while table[2 * slot + 1] and table[2 * slot] != key:
+            slot += 1
+            if slot == slots:
+                slot = 0
+        code = table[2 * slot + 1] - 1
+        if code < 0:
+            if size == firsts.size:
+                return i, size
+            code = np.int64(size)
+            firsts[size] = i
+            size += 1
+            table[2 * slot], table[2 * slot + 1] = key, size
+        codes[i] = code
+    return keys.size, size
+
+
+@njit(cache=True, nogil=True)
+def _spread(keys, firsts, size, slots):
+    """The table of the keys met so far, with so many slots."""
+    table = np.zeros(2 * slots, np.int64)
+    for code in range(size):
+        key = keys[firsts[code]]
+        slot = slot_of(mix(np.uint64(key)), slots)
+        while table[2 * slot + 1]:
+            slot += 1
+            if slot == slots:
+                slot = 0
+        table[2 * slot], table[2 * slot + 1] = key, code + 1
+    return table
 
 
 @njit(cache=True, nogil=True)
