@@ -102,8 +102,9 @@ class Words:
     """An expression as a segment numbers its words.
 
     `code` is what is left to check of a post, empty if nothing is. `drivers` are codes of which a post must have at
-    least one, empty if there is no such set. `enough`: a post that has a driver satisfies the expression. `impossible`:
-    no post of the segment can.
+    least one, empty if there is no such set. `enough`: a post that has a driver satisfies the expression. `together`
+    are codes of which a post must have all, the rarest first, where there are several. `impossible`: no post of the
+    segment can satisfy it.
     """
 
     code: np.ndarray
@@ -111,6 +112,7 @@ class Words:
     frequency: int
     enough: bool = False
     impossible: bool = False
+    together: tuple[int, ...] = ()
 
 
 ANYTHING = Words(NO_CODE, NOTHING, 0)
@@ -131,6 +133,7 @@ def words_in(question: Question, segment: PostSegment) -> Words:
     counts = segment.counts
     kept: list[list[tuple[bool, list[int]]]] = []
     rarest: list[int] = []
+    together: set[int] = set()
     driven = True
     for conjunction in question.conjunctions:
         literals = []
@@ -144,6 +147,7 @@ def words_in(question: Question, segment: PostSegment) -> Words:
             literals.append((literal.negative, numbers))
             if not literal.negative:
                 best = max(best, *numbers)  # codes are in order of frequency
+                together.update(numbers)
         else:
             if not literals:
                 return ANYTHING
@@ -155,7 +159,9 @@ def words_in(question: Question, segment: PostSegment) -> Words:
     unique = sorted(set(rarest)) if driven else []
     enough = driven and all(len(each) == 1 and len(each[0][1]) == 1 for each in kept)
     frequency = sum(int(counts[code]) for code in unique)
-    return Words(_code(kept), frozen(np.array(unique, np.int64)), frequency, enough)
+    several = tuple(sorted(together, reverse=True)) if driven and len(question.conjunctions) == 1 else ()
+    drivers = frozen(np.array(unique, np.int64))
+    return Words(_code(kept), drivers, frequency, enough, together=several if len(several) > 1 else ())
 
 
 def _code(conjunctions: Sequence[Sequence[tuple[bool, list[int]]]]) -> np.ndarray:

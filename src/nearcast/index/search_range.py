@@ -78,7 +78,7 @@ def _satisfy(segment: PostSegment, predicates: list[list[Any]], rows: np.ndarray
 def _checked(segment: PostSegment, question: Question, words: Words, gone: np.ndarray, first: Candidates) -> Hits:
     """Those of some candidates that are right."""
     rows = first.rows
-    timely = first.settled is None or question.covers(*segment.times[-2:].tolist())
+    timely = first.timely or question.covers(*segment.times[-2:].tolist())
     if question.kind or len(words.code) or len(gone) or not timely:
         checks = (*segment.columns_for_checks, gone, *question.place, words.code, *question.time)
         rows = check_rows(*(rows, *checks))
