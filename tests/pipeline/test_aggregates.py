@@ -62,6 +62,8 @@ class AggregateStreams(TermStreams):
         random = self.random
         by = random.sample(self.KEYS, random.choice((0, 0, 1, 1, 2)))
         measures = random.sample(self.MEASURES, random.choice((1, 1, 2, 3)))
+        if measures == ["TopK(text, 3)"] and not by:  # that is another kind
+            measures.append("Count(id)")
         where = [self.region() if random.random() < 0.5 else "", self.words() if random.random() < 0.4 else ""]
         where.append(
             random.choice(("",) * 4 + ("price < 6", "kind = 'shop' AND price IS NOT NULL", "weekday IN (2, 3)"))
@@ -90,7 +92,7 @@ def test_any_stream_gives_the_reports_it_means(
 ) -> None:
     oracle = AggregateReports(FIRST["ts"], lateness=lateness * MINUTE)
     batches = random_batches(AggregateStreams(seed), 10, oracle)
-    assert sum(1 for report in oracle.reports if report.rows) > 500
+    assert sum(1 for report in oracle.reports if report.rows) > 200
     settings = Settings(workers=workers, lateness=lateness * MINUTE, router=router)
     state = run(tmp_path, settings, batches, sample=SAMPLE)
     check_reports(state, oracle)

@@ -38,15 +38,16 @@ def recount(plan: Plan, after: Manifest, reports: Sequence[Report]) -> list[Segm
     round leads to.
     """
     fresh = [ref for report in reports for ref in report.segments if ref.kind == DELETES]
-    if not fresh or plan.settings.keep == "none" or after.clock is None or not reporting_refs(after, (AGGREGATES,)):
+    clock = plan.manifest.clock
+    if not fresh or plan.settings.keep == "none" or clock is None or not reporting_refs(after, (AGGREGATES,)):
         return []
     parts = [each.rows for each in open_aggregates(plan, after) if len(each.rows)]
     if not parts:
         return []
     counting = counting_of(plan, Rows.join(parts))
     deleted = pa.concat_tables([open_table(plan.state.path(ref.name, ".arrow")) for ref in fresh])
-    horizon = after.clock - plan.settings.lateness
-    ranges = touched(counting, Reader(plan.state, plan.manifest), deleted.select(["id", "id_text"]), horizon)
+    told = clock - plan.settings.lateness  # beats before this have been reported; later ones need their own intervals
+    ranges = touched(counting, Reader(plan.state, plan.manifest), deleted.select(["id", "id_text"]), told)
     if not ranges:
         return []
     reader = Reader(plan.state, after)
@@ -58,7 +59,7 @@ def recount(plan: Plan, after: Manifest, reports: Sequence[Report]) -> list[Segm
     return [SegmentRef(PARTIALS, name, len(whole), size, plan.batch, facts={"replaced": len(replaced)})]
 
 
-def touched(counting: Counting, before: Reader, deletes: pa.Table, horizon: int) -> list[Range]:
+def touched(counting: Counting, before: Reader, deletes: pa.Table, told: int) -> list[Range]:
     """Where deleted posts were counted."""
     found: set[Range] = set()
     for opened in before.segments(EVERYTHING):
@@ -68,10 +69,10 @@ def touched(counting: Counting, before: Reader, deletes: pa.Table, horizon: int)
         for post, at in zip(*(each.tolist() for each in counting.pairs(opened.segment, rows)), strict=True):
             series, ts = counting.series[at], int(opened.segment.ts_of(rows[post : post + 1])[0])
             interval = int(interval_of(np.int64(ts), series.interval))
-            if series.reach or interval > horizon // series.interval:
+            if series.reach or interval > told // series.interval:
                 found.add((at, interval - 1, interval))
             elif ts >= series.start:
-                found.add((at, BEGINNING, horizon // series.interval))
+                found.add((at, BEGINNING, told // series.interval))
     return sorted(found)
 
 
