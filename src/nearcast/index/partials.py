@@ -8,6 +8,7 @@ writes what its posts add, files are merged like all others, and what no window 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def class_of(shape: Shape) -> Shape:
     return Shape(by, tuple(f"of{i}" for i in range(len(shape.measured))), shape.terms)
 
 
-def interval_of(ts: np.ndarray, length: np.ndarray | int) -> np.ndarray:
+def interval_of(ts: Any, length: Any) -> Any:
     """Interval j is the time ((j − 1)·length, j·length]."""
     return -(-ts // length)
 
@@ -62,7 +63,7 @@ class Partials:
         for each in some:
             if len(each.replaced):
                 before = cls({shape: merge(parts, ANY) for shape, parts in by_class.items()})
-                kept = before.picked(lambda values, replaced=each.replaced: ~_within(values, replaced))
+                kept = before.picked(partial(_outside, each.replaced))
                 by_class = {shape: [groups] for shape, groups in kept.parts.items()}
             for shape, groups in each.parts.items():
                 by_class.setdefault(shape, []).append(groups)
@@ -122,11 +123,11 @@ class Partials:
         return cls(parts, frozen(np.asarray(arrays["replaced"]).reshape(-1, 3)))
 
 
-def _within(values: np.ndarray, replaced: np.ndarray) -> np.ndarray:
-    """Which (series, interval, …) lie in one of the ranges."""
-    out = np.zeros(len(values), np.bool_)
-    for series, after, until in replaced.tolist():
-        out |= (values[:, 0] == series) & (values[:, 1] > after) & (values[:, 1] <= until)
+def _outside(ranges: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Which (series, interval, …) lie in none of the ranges."""
+    out = np.ones(len(values), np.bool_)
+    for series, after, until in ranges.tolist():
+        out &= (values[:, 0] != series) | (values[:, 1] <= after) | (values[:, 1] > until)
     return out
 
 
@@ -137,7 +138,8 @@ def taken(groups: Groups, rows: np.ndarray) -> Groups:
     starts = np.searchsorted(groups.term_group[order], np.arange(len(groups) + 1)).astype(np.uint32)
     term, ends = take_lists(groups.term[order], starts, rows)
     posts, _ = take_lists(groups.term_posts[order], starts, rows)
-    of = np.repeat(np.arange(len(rows)), np.diff(ends.astype(np.int64)))
+    bounds = ends.astype(np.int64)
+    of = np.repeat(np.arange(len(rows)), bounds[1:] - bounds[:-1])
     return replace(groups, **columns, term_group=of, term=term, term_posts=posts)
 
 

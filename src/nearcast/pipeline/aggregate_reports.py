@@ -11,6 +11,7 @@ from math import gcd
 
 import numpy as np
 
+from nearcast.index.aggregate import nothing
 from nearcast.index.answers import rows_of
 from nearcast.index.beat_runs import Sent, sent
 from nearcast.index.groups import Groups, Shape
@@ -87,7 +88,7 @@ class Asked:
         if line is not None:
             for moment in _beats_with_posts(line.times(series) * length, window, beat, begin, count):
                 first = (moment - window) // length if window else None
-                busy[moment] = line.run(series, first, int(interval_of(np.int64(moment), length)))
+                busy[moment] = line.run(series, first, interval_of(moment, length))
         return cls(aggregates.queries[row], aggregates.rows.columns[row].as_py(), shape, beat, busy)
 
 
@@ -144,7 +145,5 @@ class Texts:
         if report.skipped or asked.query.group_by or report.window_end in asked.busy:
             return "[]"
         if asked.columns not in self.nothing:  # without GROUP BY there is a row, also of no posts
-            from nearcast.index.aggregate import nothing
-
             self.nothing[asked.columns] = self.write(asked.query, nothing(asked.shape))
         return self.nothing[asked.columns]

@@ -68,7 +68,7 @@ def touched(counting: Counting, before: Reader, deletes: pa.Table, told: int) ->
             continue
         for post, at in zip(*(each.tolist() for each in counting.pairs(opened.segment, rows)), strict=True):
             series, ts = counting.series[at], int(opened.segment.ts_of(rows[post : post + 1])[0])
-            interval = int(interval_of(np.int64(ts), series.interval))
+            interval = interval_of(ts, series.interval)
             if series.reach or interval > told // series.interval:
                 found.add((at, interval - 1, interval))
             elif ts >= series.start:

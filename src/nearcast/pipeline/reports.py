@@ -146,7 +146,7 @@ def open_files(plan: Plan) -> OpenFiles:
     return _files
 
 
-_windows: tuple[tuple[str, str | None], Windows] | None = None
+_windows: tuple[tuple[str, tuple[str, ...]], Windows] | None = None
 
 
 def open_window(plan: Plan, manifest: Manifest, due: Due) -> Window:
