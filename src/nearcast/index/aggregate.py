@@ -84,7 +84,7 @@ def aggregate_columns(
     measured: Sequence[Column],
     count: int,
     words: "Words | tuple[np.ndarray, np.ndarray] | None" = None,
-    most: int = MOST_GROUPS,
+    most: int | None = None,
 ) -> Groups:
     """The aggregates of posts whose attributes are given, in the order of the shape's; and their words, which may be
     terms (with the boundary 0) and where those of each post begin.
@@ -93,7 +93,7 @@ def aggregate_columns(
     posts = np.full(1, count) if codes is None else tally(codes, size)
     whole, real = _measured(measured, codes, size, count)
     kept = np.flatnonzero(posts)
-    if len(kept) > most:
+    if len(kept) > (MOST_GROUPS if most is None else most):
         raise too_many()
     counts = NO_WORDS
     if isinstance(words, tuple):
@@ -214,7 +214,7 @@ def _words_of(terms: np.ndarray, offsets: np.ndarray) -> Words:
 # -- of several parts --------------------------------------------------------------------------------------------------
 
 
-def merge(parts: Sequence[Groups], most: int = MOST_GROUPS) -> Groups:
+def merge(parts: Sequence[Groups], most: int | None = None) -> Groups:
     """Partial aggregates of the same shape, of disjoint sets of posts, added up; at least one part."""
     shape = parts[0].shape
     parts = [part for part in parts if len(part)]
@@ -228,13 +228,13 @@ def regrouped(groups: Groups) -> Groups:
     return _added_up([groups], len(groups)) if len(groups) else groups
 
 
-def _added_up(parts: Sequence[Groups], most: int) -> Groups:
+def _added_up(parts: Sequence[Groups], most: int | None) -> Groups:
     shape = parts[0].shape
     kinds, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("kinds", "values"))
     if not len(kinds):
         return nothing(shape)
     into, firsts = _number_groups(kinds, values)
-    if len(firsts) > most:
+    if len(firsts) > (MOST_GROUPS if most is None else most):
         raise too_many()
     sums = [frozen(np.concatenate([getattr(part, name) for part in parts])) for name in ("posts", *MEASURED)]
     posts, whole, real = add_groups(*(into, *sums, len(firsts)))
