@@ -147,7 +147,7 @@ def conditions(draw: st.DrawFn, names: Sequence[str] = NAMES) -> dict[str, Any]:
 
 # -- aggregates --------------------------------------------------------------------------------------------------------
 
-numeric = st.sampled_from(["price", "price", "mixed", "length", "weekday"])
+numeric = st.sampled_from(["price", "price", "mixed", "any", "length", "weekday"])
 TIMELY = ("seen", "ts", "hour", "date")
 timely = st.sampled_from(TIMELY)
 OPS = ("=", "<>", "<", "<=", ">", ">=")

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from nearcast.language import parse
@@ -115,10 +115,7 @@ def text_of(value: Any) -> Any:
 
 # -- the oracle --------------------------------------------------------------------------------------------------------
 
-CASES = settings(max_examples=100, deadline=None)
 
-
-@CASES
 @given(where=conditions())
 def test_conditions_mean_the_same_to_a_range_search(searched: Searched, where: dict[str, Any]) -> None:
     found = sorted(str(row["id"]) for row in searched.reader.range(RangeQuery(**where, columns=("id",))))
@@ -126,7 +123,6 @@ def test_conditions_mean_the_same_to_a_range_search(searched: Searched, where: d
     assert found == sorted(str(p["id"]) for p in searched.posts if meets(p, asked, searched.clock, TOKENIZER))
 
 
-@CASES
 @given(query=aggregates(), stop_words=st.sampled_from([None, None, ("the", "FLOOD")]))
 def test_an_aggregate_is_what_looking_at_every_post_gives(
     searched: Searched, query: AggregateQuery, stop_words: Any
@@ -136,7 +132,6 @@ def test_an_aggregate_is_what_looking_at_every_post_gives(
     check(searched.reader.aggregate(query, stop_words), expected)
 
 
-@CASES
 @given(query=aggregates(known=True))
 def test_so_is_its_text(everything: Searched, query: AggregateQuery) -> None:
     note(sql_of(query))
