@@ -153,8 +153,8 @@ def counting_of(plan: Plan, rows: Rows) -> "Counting":
 class Counting:
     """Some series, and an index of their conditions, each once however many series have it."""
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    def __init__(self, rows: Rows, kind: type[StandingIndex] = ChTrees) -> None:
+        self.rows, self.kind = rows, kind
         self.series: list[Series] = Aggregates(rows).series
         some = rows.take(np.array([each.row for each in self.series], np.int64))
         first, which = distinct_conditions(some)
@@ -180,7 +180,10 @@ class Counting:
         return self.count(columns, with_derived(posts, self.names))
 
     def count(self, posts: PostColumns, attributes: pa.Table) -> Partials:
-        post, series = self.matched(posts, attributes)
+        return self.counted(posts, attributes, *self.matched(posts, attributes))
+
+    def counted(self, posts: PostColumns, attributes: pa.Table, post: np.ndarray, series: np.ndarray) -> Partials:
+        """What pairs of a post and a series add."""
         if "ts" in self.names:
             moments = pa.array(posts.ts, pa.timestamp("us", tz="UTC"))
             attributes = attributes.append_column(attribute_column("ts", "t"), moments)
@@ -193,13 +196,16 @@ class Counting:
 
     def matched(self, posts: PostColumns, attributes: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         if self.index is None:
-            self.index = ChTrees.build(self.conditions, Seen.of(posts, attributes))
-            self.place = np.argsort(self.conditions.seq)[
-                np.searchsorted(np.sort(self.conditions.seq), self.index.rows.seq)
-            ]
+            self.prepare(Seen.of(posts, attributes))
+        assert self.index is not None
         found = self.index.match(posts, attributes)
         condition = self.place[found.rows]
         sizes = self.starts[condition + 1] - self.starts[condition]
         ends = np.cumsum(sizes)
         at = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.starts[condition] - (ends - sizes), sizes)
         return np.repeat(found.posts, sizes), self.members[at]
+
+    def prepare(self, seen: Seen) -> None:
+        """Build the index, planned by posts that were seen."""
+        self.index = self.kind.build(self.conditions, seen)
+        self.place = np.argsort(self.conditions.seq)[np.searchsorted(np.sort(self.conditions.seq), self.index.rows.seq)]
