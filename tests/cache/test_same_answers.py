@@ -158,7 +158,7 @@ def test_answers_are_the_same_with_and_without_a_cache(
     seed: int, count: int, asked: list[Asked], changes: list[str], views: int, objects: int, classic: bool
 ) -> None:
     state = Changing(seed, count)
-    cache = CachedAnswers(views, objects, classic=classic, background=False)
+    cache = CachedAnswers(views, objects, classic=classic, regions=seed % 3 > 0, background=False)
     assert ask(cache, state.segments, asked) == 0  # nothing is kept before anything was chosen
     cache.choose(state.segments)
     ask(cache, state.segments, asked)
@@ -228,7 +228,7 @@ def test_regions_are_answered_from_views_borders_and_posts_together(
     tables = [scattered(seed + number, 300) for number in range(2)]
     segments = [(f"s{n}", PostSegment.of(table), NOTHING) for n, table in enumerate(tables)]
     asked = [(Question.of(encode_query(query, NOON)), shape_of(query)) for query in queries]
-    cache = CachedAnswers(MEGABYTE, MEGABYTE if objects else 0, background=False)
+    cache = CachedAnswers(MEGABYTE, MEGABYTE if objects else 0, regions=seed % 4 == 0, background=False)
     ask(cache, segments, asked)
     cache.choose(segments)
     ask(cache, segments, asked)

@@ -6,16 +6,17 @@ borders; all others by posts of the segments. A time window is split at full min
 is before and after them from posts. The sum is the answer, the same as without a cache.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nearcast.cache.catalog import Catalog, Place, Usable
+from nearcast.cache.borders import Borders
+from nearcast.cache.catalog import Catalog, Usable
 from nearcast.cache.partials import Partial, combined, part_of
-from nearcast.cache.selection import OPENING
+from nearcast.cache.selection import OPENING, SEGMENT
 from nearcast.cache.snapshot import Plain, Searched, Snapshot, Window
-from nearcast.cache.views import Need, Source, comparable
-from nearcast.index.aggregate import aggregate
+from nearcast.cache.views import Need, Source, View, comparable, where
+from nearcast.index.aggregate import aggregate, nothing
 from nearcast.index.groups import Groups, Shape
 from nearcast.index.question import Question, words_in
 from nearcast.index.rows import frozen
@@ -24,6 +25,9 @@ from nearcast.kernels.check import check_rows
 from nearcast.kernels.quadtree import cell_codes, rows_in_nodes, rows_outside
 
 NOTHING_USABLE = Usable.of(())
+NO_ROWS = frozen(np.empty(0, np.int64))
+ALL = slice(None)
+LOOKED_AT = 0.2  # what it costs to look at a post that is not wanted, where one that is costs 1
 WORTH = 0.8  # a plan with the cache must look at less than this part of what the plain one does
 
 
@@ -59,61 +63,84 @@ class Answer:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a query is answered: `used` views (by number), covered nodes `left` to posts, and for those and the nodes
-    that meet the region either a search that leaves out the nodes of views (`search`), or one node by node.
+    """How a query is answered: by `views`; and of what they leave, covered nodes (`left`) and nodes that it overlaps
+    (`meeting`), by posts: found node by node, or by a `search` that leaves out the codes of the views' nodes.
     """
 
-    catalog: Catalog
-    place: Place
-    usable: Usable
-    used: np.ndarray
-    left: np.ndarray
+    views: tuple[View, ...]
     spared: float
-    search: bool
     window: Window | None
+    left: np.ndarray = field(default_factory=lambda: NO_ROWS)
+    meeting: np.ndarray = field(default_factory=lambda: NO_ROWS)
+    search: bool = False
+    firsts: np.ndarray = field(default_factory=lambda: NO_ROWS)
+    ends: np.ndarray = field(default_factory=lambda: NO_ROWS)
+    borders: Borders | None = None
 
     @property
     def complete(self) -> bool:
         """Whether views answer it all, but for the edges of its time."""
-        return not len(self.left) and not len(self.place.cover.meeting)
+        return not len(self.left) and not len(self.meeting)
 
 
 def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Shape, approximate: bool) -> Plan | None:
-    """None where the plain way looks at no more."""
+    """The cheapest way with the cache, by what it looks at; None where the plain way is cheaper."""
     window = snapshot.window(question)
-    usable = NOTHING_USABLE
+    need = None
     if (
         catalog.views
         and comparable(question.predicates)
         and not (window and (not window.share or snapshot.own_minutes))
     ):
-        usable = catalog.usable(Need.of(question, shape, window is not None, approximate))
+        need = Need.of(question, shape, window is not None, approximate)
+    whole = catalog.whole(where(question), need) if need else None
+    if whole is not None and window is None:
+        return Plan((whole,), whole.posts, None)
+    usable = catalog.usable(need) if need else NOTHING_USABLE
     regional = bool(question.kind and len(catalog.borders))
-    if not len(usable.views) and not regional:
+    if whole is None and not len(usable.views) and not regional:
         return None
     place = catalog.place(question)
-    costs = usable.entries * (window.share if window else 1.0) + OPENING
-    used, left, spared = catalog.choose(place, usable, costs)
-    if not len(used) and not (regional and np.isin(place.cover.meeting, catalog.borders.nodes).any()):
-        return None
-
-    other = float("inf")  # posts that a search would look at because of words or time
-    if question.has_words:
-        other = sum(words_in(question, each.segment).frequency or len(each.segment) for each in snapshot.sources)
-    if window is not None:
-        other = min(other, max(window.share, 1e-6) * snapshot.posts)
+    share = window.share if window else 1.0
+    edges = snapshot.edge_effort(window) if window else 0.0
     everything = place.inside + place.meeting
-    rest = everything - spared
-    edges = 0.0
-    if window is not None and len(used):
-        lasting = max(1, snapshot.last - snapshot.first)
-        edges = sum(end - begin for begin, end in window.edges) / lasting * snapshot.posts
-    effort = float(costs[used].sum()) + min(rest, other) + min(edges, everything)
-    if len(used) and effort >= WORTH * min(everything, other):
+    fixed, other = search_effort(snapshot, question, window, everything)
+    plain = fixed + min(everything, other)
+    if whole is not None and share * whole.entries + OPENING + edges < WORTH * plain:
+        return Plan((whole,), whole.posts, window)
+    costs = usable.entries * share + OPENING
+    used, left, spared = catalog.choose(place, usable, costs)
+    meeting, rest = place.cover.meeting, everything - spared
+    search = other < rest
+    found = {
+        "left": left, "meeting": meeting, "search": search, "borders": catalog.borders if regional else None,
+        "firsts": usable.firsts[used], "ends": usable.ends[used],
+    }  # fmt: skip
+    if len(used):
+        effort = fixed + float(costs[used].sum()) + min(rest, other) + edges
+        return Plan(usable.pick(used), spared, window, **found) if effort < WORTH * plain else None
+    if search or not np.isin(meeting, catalog.borders.nodes).any():
         return None
-    if not len(used) and other < rest:
-        return None
-    return Plan(catalog, place, usable, used, left, spared, other < rest, window if len(used) else None)
+    return Plan((), 0.0, None, **found)
+
+
+def search_effort(
+    snapshot: Snapshot, question: Question, window: Window | None, everything: float
+) -> tuple[float, float]:
+    """What a search costs whatever it finds, and what it costs to look at posts because of their words or their time,
+    where the region has about so many: those found, and less for each that is only looked at.
+    """
+    touched = snapshot.touching(question)
+    looked = total = float(max(1, snapshot.posts))
+    found = everything
+    if question.has_words:
+        words = [(each, words_in(question, each.segment)) for each in touched]
+        touched = [each for each, there in words if not there.impossible]
+        with_words = sum(there.frequency or len(each.segment) for each, there in words if not there.impossible)
+        looked, found = float(with_words), found * with_words / total
+    if window is not None:
+        looked, found = min(looked, window.share * total), found * window.share
+    return SEGMENT * len(touched), looked * LOOKED_AT + found
 
 
 def carry_out(
@@ -123,8 +150,7 @@ def carry_out(
     window = plan.window
     middle = question if window is None else replace(question, since=window.low, until=window.high)
     parts: list[Partial] = []
-    for number in plan.used.tolist():
-        view = plan.usable.views[number]
+    for view in plan.views:
         view.used = tick
         total = view.total(snapshot.sources, snapshot.keys)
         rows = total.rows(question.predicates, middle.since, middle.until) if window or question.predicates else ALL
@@ -141,46 +167,34 @@ def carry_out(
         groups, how_all = plain(replace(question, since=since, until=until))
         parts.append(Partial(groups))
         looked += how_all
-    used = Used(len(plan.used), int(plan.spared), cached, tuple(looked))
-    if len(parts) == 1 and len(plan.used) == 1 and _is_whole(plan, shape):
-        return Answer(parts[0], used)
-    return Answer(combined(parts), used)
-
-
-ALL = slice(None)
-
-
-def _is_whole(plan: Plan, shape: Shape) -> bool:
-    """Whether the groups of the one view used are those of the answer."""
-    view = plan.usable.views[int(plan.used[0])]
-    return set(view.spec.attributes) == set(shape.by)
+    used = Used(len(plan.views), int(plan.spared), cached, tuple(looked))
+    if len(parts) == 1 and plan.views and set(plan.views[0].spec.attributes) == set(shape.by):
+        return Answer(parts[0], used)  # the groups of the view are those of the answer
+    return Answer(combined(parts or [Partial(nothing(shape))]), used)
 
 
 def _from_posts(plan: Plan, source: Source, question: Question, shape: Shape, tick: int) -> tuple[Groups, int, Looked]:
     """What views leave over, of one segment: (aggregates, posts from cached borders, what was looked at)."""
-    segment, usable = source.segment, plan.usable
+    segment = source.segment
     if plan.search:
         hits = search_range(segment, question, source.gone)
         codes = cell_codes(segment.arrays["fixed"], segment.arrays["exact"], frozen(hits.rows))
-        rows = rows_outside(codes, frozen(hits.rows), usable.firsts[plan.used], usable.ends[plan.used])
+        rows = rows_outside(codes, frozen(hits.rows), plan.firsts, plan.ends)
         return aggregate(segment, rows, shape), 0, hits.looked
     words = words_in(question, segment)
     if words.impossible:
         return aggregate(segment, NO_ROWS, shape), 0, Looked(len(segment), "vocabulary", "no post has the words", 0)
-    where = (*question.place, words.code, *question.time)
-    meeting, found, from_borders = plan.place.cover.meeting, [], 0
-    if len(plan.catalog.borders) and len(meeting):
-        near, answered = plan.catalog.borders.gather(source.name, segment, meeting, question, tick)
-        found.append(check_rows(frozen(near), *segment.columns_for_checks, source.gone, *where))
+    place = (*question.place, words.code, *question.time)
+    meeting, found, from_borders = plan.meeting, [], 0
+    if plan.borders is not None and len(meeting):
+        near, answered = plan.borders.gather(source.name, segment, meeting, question, tick)
+        found.append(check_rows(*(frozen(near), *segment.columns_for_checks, source.gone, *place)))
         meeting, from_borders = meeting[~answered], len(near)
     nodes = np.concatenate((plan.left, meeting))
     index = (len(segment), *segment.tree, *segment.columns_for_checks, source.gone)
-    rows, looked = rows_in_nodes(frozen(nodes), len(plan.left), *index, *where)
+    rows, looked = rows_in_nodes(*(frozen(nodes), len(plan.left), *index, *place))
     rows = np.concatenate((rows, *found)) if found else rows
     if question.predicates and len(rows):
         rows = rows[meets_predicates(segment, question, rows)]
     why = f"{len(nodes):,} nodes beside the cache, {from_borders:,} posts from cached borders"
     return aggregate(segment, rows, shape), from_borders, Looked(len(segment), "nodes", why, looked + from_borders)
-
-
-NO_ROWS = frozen(np.empty(0, np.int64))

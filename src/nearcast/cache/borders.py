@@ -211,7 +211,7 @@ def _reduced(held: Rows, keep: np.ndarray) -> Rows:
 def posts_of(nodes: np.ndarray, segment: PostSegment) -> np.ndarray:
     """The rows in some nodes that do not overlap."""
     index = (len(segment), *segment.tree, *segment.columns_for_checks, NOTHING)
-    rows, _ = rows_in_nodes(nodes, len(nodes), *index, *ANYWHERE, NO_CODE, *ALWAYS)
+    rows, _ = rows_in_nodes(*(nodes, len(nodes), *index, *ANYWHERE, NO_CODE, *ALWAYS))
     return frozen(rows)
 
 

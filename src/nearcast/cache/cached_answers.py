@@ -40,8 +40,10 @@ class CachedAnswers:
     keep is chosen anew, in the background if so told.
     """
 
-    def __init__(self, views: int, objects: int = 0, *, classic: bool = False, background: bool = True) -> None:
-        self.budget = Budget(views, objects, classic)
+    def __init__(
+        self, views: int, objects: int = 0, *, classic: bool = False, regions: bool = True, background: bool = True
+    ) -> None:
+        self.budget = Budget(views, objects, classic, regions)
         self.background = background
         self._catalog = Catalog(Quadtree.of(()))
         self._log = Log()

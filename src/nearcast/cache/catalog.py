@@ -8,8 +8,8 @@ from typing import TypeVar
 import numpy as np
 
 from nearcast.cache.borders import Borders
-from nearcast.cache.nodes import Cover, Quadtree, span
-from nearcast.cache.views import Need, View
+from nearcast.cache.nodes import ROOT, Cover, Quadtree, span
+from nearcast.cache.views import EVERY_PLACE, Need, View, Where, where
 from nearcast.index.question import Question
 from nearcast.index.rows import frozen
 from nearcast.kernels.quadtree import choose, posts_in
@@ -28,6 +28,9 @@ class Usable:
     entries: np.ndarray
     firsts: np.ndarray
     ends: np.ndarray
+
+    def pick(self, numbers: np.ndarray) -> tuple[View, ...]:
+        return tuple(self.views[number] for number in numbers.tolist())
 
     @classmethod
     def of(cls, views: Sequence[View]) -> "Usable":
@@ -53,11 +56,12 @@ class Catalog:
     tree: Quadtree
     views: tuple[View, ...] = ()
     borders: Borders = field(default_factory=lambda: Borders.of(()))
-    _places: dict[tuple[object, ...], Place] = field(default_factory=dict)
+    _places: dict[Where, Place] = field(default_factory=dict)
     _usable: dict[Need, Usable] = field(default_factory=dict)
+    _whole: dict[tuple[Where, Need], View | None] = field(default_factory=dict)
 
     def place(self, question: Question) -> Place:
-        key = (question.kind, question.box, question.shape.tobytes())
+        key = where(question)
         found = self._places.get(key)
         if found is None:
             cover = self.tree.cover(question)
@@ -72,8 +76,18 @@ class Catalog:
         found = self._usable.get(need)
         if found is None:
             mine = self._by_words.get(need.words, ())
-            _remember(self._usable, need, found := Usable.of([view for view in mine if view.spec.answers(need)]))
+            able = [view for view in mine if view.spec.node and view.spec.answers(need)]
+            _remember(self._usable, need, found := Usable.of(able))
         return found
+
+    def whole(self, region: Where, need: Need) -> View | None:
+        """The smallest view that answers a need for all of a region."""
+        key = region, need
+        if key not in self._whole:
+            place = ROOT if region == EVERY_PLACE else region
+            able = [v for v in self._by_words.get(need.words, ()) if v.spec.place == place and v.spec.answers(need)]
+            _remember(self._whole, key, min(able, key=lambda view: view.entries, default=None))
+        return self._whole.get(key)
 
     @cached_property
     def _by_words(self) -> dict[object, list[View]]:

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.cache.answer import search_effort
 from nearcast.cache.borders import POST_BYTES, Borders, Overlap, Region, node_of, overlaps_of, posts_of
 from nearcast.cache.borders import select as select_borders
 from nearcast.cache.catalog import Catalog, Place
 from nearcast.cache.estimates import Estimates
 from nearcast.cache.log import Entry
-from nearcast.cache.nodes import Quadtree
+from nearcast.cache.nodes import ROOT, Quadtree
 from nearcast.cache.selection import Asked, Candidate, select, select_classic
 from nearcast.cache.snapshot import Snapshot
-from nearcast.cache.views import Need, Spec, View, comparable
+from nearcast.cache.views import EVERY_PLACE, Need, Spec, View, comparable, where
 from nearcast.index.posts import PostSegment
-from nearcast.index.question import words_in
 from nearcast.index.rows import frozen
 from nearcast.kernels.borders import SLOTS, reaches
 from nearcast.kernels.quadtree import cell_codes
@@ -31,11 +31,14 @@ MOST_NODES = 4_000  # overlapped nodes whose borders are considered, those most 
 
 @dataclass(frozen=True)
 class Budget:
-    """C and B of the seed, in bytes; `classic` asks for the choice of Baseline-2 (§8.2)."""
+    """C and B of the seed, in bytes. `classic` asks for the choice of Baseline-2 (§8.2); without `regions`, views are
+    of nodes only, as in the seed.
+    """
 
     views: int
     objects: int
     classic: bool = False
+    regions: bool = True
 
 
 def learn(budget: Budget, entries: Sequence[Entry], snapshot: Snapshot, before: Catalog, arrived: float) -> Catalog:
@@ -68,7 +71,9 @@ def _views(
         node = catalog.tree.largest(place.cover)
         if node is not None:
             specs.setdefault(Spec.of(node, need), len(specs))
-    candidates = _candidates(list(specs), snapshot, catalog.tree, arrived)
+        if budget.regions and question.kind:
+            specs.setdefault(Spec.of(where(question), need), len(specs))
+    candidates = _candidates(list(specs), snapshot, catalog, arrived)
     queries = _asked(asked, list(specs), snapshot)
     chosen = (select_classic if budget.classic else select)(queries, candidates, budget.views)
     kept = {view.spec: view for view in before.views}
@@ -86,14 +91,15 @@ def _views(
     return tuple(views)
 
 
-def _candidates(specs: Sequence[Spec], snapshot: Snapshot, tree: Quadtree, arrived: float) -> list[Candidate]:
+def _candidates(specs: Sequence[Spec], snapshot: Snapshot, catalog: Catalog, arrived: float) -> list[Candidate]:
     estimates = Estimates(snapshot)
     out = []
     for spec in specs:
-        posts = tree.posts(spec.node)
+        place = catalog.place(spec.question)
+        posts = place.inside + place.meeting
         size = estimates.size(spec, posts)
         updates = arrived * (posts / snapshot.posts if snapshot.posts else 0.0) * estimates.share(spec)
-        out.append(Candidate(spec.node, spec, posts, size.entries, size.space, updates))
+        out.append(Candidate(spec.node, spec, posts, size.entries, size.space, updates, spec.place))
     return out
 
 
@@ -104,16 +110,15 @@ def _asked(asked: Sequence[tuple[Entry, Need, Place]], specs: Sequence[Spec], sn
     out = []
     for entry, need, place in asked:
         able = [i for i in by_words.get(need.words, ()) if specs[i].answers(need)]
+        region = where(entry.question)
+        whole = tuple(i for i in able if specs[i].place == (ROOT if region == EVERY_PLACE else region))
         inside = _within(np.array([specs[i].node for i in able], np.int64), place.cover.inside)
         options = tuple(i for i, fits in zip(able, inside.tolist(), strict=True) if fits)
         window = snapshot.window(entry.question) if entry.timed else None
-        at_most = float("inf")
-        if entry.question.has_words:
-            at_most = sum(words_in(entry.question, each.segment).frequency for each in snapshot.sources)
-        if window is not None:
-            at_most = min(at_most, window.share * snapshot.posts)
-        share = window.share if window is not None else 1.0
-        out.append(Asked(entry.times, place.inside + place.meeting, options, at_most, share))
+        share, edges = (window.share, snapshot.edge_effort(window)) if window is not None else (1.0, 0.0)
+        posts = place.inside + place.meeting
+        fixed, at_most = search_effort(snapshot, entry.question, window, posts)
+        out.append(Asked(entry.times, posts, options, at_most, share, whole, edges, fixed))
     return out
 
 

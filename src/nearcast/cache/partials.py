@@ -64,7 +64,7 @@ def _terms_of(groups: Groups, rows: np.ndarray | slice) -> dict[str, np.ndarray]
 def summarised(groups: Groups, m: int = COUNTERS) -> Partial:
     """Groups with exact counts of terms as groups with a summary each."""
     summaries = summed_up(m, groups.term_group, groups.term, groups.term_posts, len(groups))
-    return Partial(replace(groups, shape=replace(groups.shape, terms=False), **_TERMLESS), summaries)
+    return Partial(taken(groups, slice(None), replace(groups.shape, terms=False)), summaries)
 
 
 _TERMLESS = dict(zip(("term_group", "term", "term_posts"), NO_WORDS, strict=True))

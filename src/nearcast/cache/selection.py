@@ -7,7 +7,7 @@ cheapest way to answer it with the views there are: the recursion of §4.1.3 ove
 
 import heapq
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,16 +15,17 @@ from nearcast.cache.nodes import span
 
 UPDATE = 3.0  # c1: what updating a view with a post costs, in posts looked at
 LOOK = 1.0  # c2
-OPENING = 100.0  # what using a view costs whatever its size, in posts looked at
+OPENING = 1_000.0  # what using a view costs whatever its size: some 0.1 ms, where a post takes 100 ns
+SEGMENT = 1_500.0  # what searching a segment costs whatever is found
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A view that might be kept.
 
-    `what` says what it holds of the posts of its node, and two candidates of one node may hold different things.
-    `posts` are those in its node, `entries` its size, `space` its bytes, `updates` the posts that arrive for it in the
-    time that the queries were counted in.
+    `what` says what it holds of the posts of its `place`, which is a node, or a region (node 0): two candidates of one
+    place may hold different things. `posts` are those in it, `entries` its size, `space` its bytes, `updates` the posts
+    that arrive for it in the time that the queries were counted in.
     """
 
     node: int
@@ -33,6 +34,7 @@ class Candidate:
     entries: float
     space: float
     updates: float = 0.0
+    place: object = None
 
     @cached_property
     def codes(self) -> tuple[int, int]:
@@ -42,8 +44,11 @@ class Candidate:
 @dataclass(frozen=True)
 class Asked:
     """A query that was asked `times` times: the `posts` to look at without any view, and the candidates (by number)
-    that hold what it wants of a node that it covers. `at_most`: no more than so many posts need ever be looked at,
-    because of its words or its time. `share` is the part of a view's entries that its time asks for.
+    that hold what it wants of a node that it covers (`options`) or of all its region (`whole`).
+
+    `at_most`: no more than so many posts need ever be looked at, because of its words or its time. `share` is the part
+    of a view's entries that its time asks for, `edges` what is left to posts of a time that is not whole minutes.
+    `fixed` is what searching the segments costs, whatever is found.
     """
 
     times: float
@@ -51,12 +56,22 @@ class Asked:
     options: tuple[int, ...]
     at_most: float = float("inf")
     share: float = 1.0
+    whole: tuple[int, ...] = ()
+    edges: float = 0.0
+    fixed: float = 0.0
 
 
 def effort(query: Asked, candidates: Sequence[Candidate], views: Collection[int]) -> float:
-    """n2 + n3 of one query (§4.1.3): of each node that has a view, the view or what is below it, whichever is less."""
+    """n2 + n3 of one query (§4.1.3): of each node that has a view, the view or what is below it, whichever is less; or
+    the view of all its region.
+    """
     usable = sorted((i for i in query.options if i in views), key=lambda i: _preorder(candidates[i]))
-    return min(sum_of_best(usable, candidates, query.share) + query.posts, query.at_most)
+    least = query.fixed + min(query.posts, query.at_most)
+    less = sum_of_best(usable, candidates, query.share)
+    if less < 0.0:
+        least = min(least, query.fixed + min(query.posts + less, query.at_most) + query.edges)
+    whole = (query.share * candidates[i].entries + OPENING + query.edges for i in query.whole if i in views)
+    return min(least, min(whole, default=least))
 
 
 def sum_of_best(usable: Sequence[int], candidates: Sequence[Candidate], share: float = 1.0) -> float:
@@ -86,7 +101,7 @@ class Workload:
         self.kept: set[int] = set()
         self._of: list[list[int]] = [[] for _ in candidates]  # Q(v): the queries that a view helps to answer
         for number, each in enumerate(queries):
-            for i in set(each.options):
+            for i in {*each.options, *each.whole}:
                 self._of[i].append(number)
         self._effort = [effort(each, candidates, ()) for each in queries]
 
@@ -112,7 +127,7 @@ class Workload:
     def is_dominated(self, view: int, by: int) -> bool:
         """Definition 4.2: `by` answers what `view` answers, and to keep both is more load than to keep `by`."""
         first, second = self.candidates[view], self.candidates[by]
-        if view == by or first.node != second.node or not self.asked(view) <= self.asked(by):
+        if view == by or first.place != second.place or not self.asked(view) <= self.asked(by):
             return False
         queries = [self.queries[q] for q in self._of[view]]
         less = sum(
@@ -128,9 +143,9 @@ def select(queries: Sequence[Asked], candidates: Sequence[Candidate], capacity: 
     candidate would be next; they hardly ever grow as more views are kept.
     """
     work = Workload(queries, candidates)
-    here: dict[int, list[int]] = {}
+    here: dict[object, list[int]] = {}
     for i, view in enumerate(candidates):
-        here.setdefault(view.node, []).append(i)
+        here.setdefault(view.place, []).append(i)
     heap = [(-work.benefit(i) / max(1.0, view.space), i, 0) for i, view in enumerate(candidates)]
     heapq.heapify(heap)
     out: set[int] = set()
@@ -145,7 +160,7 @@ def select(queries: Sequence[Asked], candidates: Sequence[Candidate], capacity: 
         work.keep(i)
         left -= candidates[i].space
         out.add(i)
-        out |= {other for other in here[candidates[i].node] if other not in out and work.is_dominated(other, i)}
+        out |= {other for other in here[candidates[i].place] if other not in out and work.is_dominated(other, i)}
         yield i
 
 
@@ -154,7 +169,7 @@ def select_classic(queries: Sequence[Asked], candidates: Sequence[Candidate], ca
 
     Baseline-2 is given candidates of queries without a range and words only.
     """
-    free = [Candidate(each.node, each.what, each.posts, each.entries, each.space) for each in candidates]
+    free = [replace(each, updates=0.0) for each in candidates]
     work = Workload(queries, free)
     left = capacity
     while True:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.cache.selection import SEGMENT
 from nearcast.cache.views import MINUTE, Source
 from nearcast.index.aggregate import merge, nothing, search_groups
 from nearcast.index.groups import Groups, Shape
@@ -77,6 +78,11 @@ class Snapshot:
         if question.until <= self.last and high < question.until:
             edges.append((high, question.until))
         return Window(low, high, tuple(edges), max(0.0, min(1.0, (end - begin) / (self.last + 1 - self.first))))
+
+    def edge_effort(self, window: Window) -> float:
+        """What the edges of a window cost, in posts looked at: each is in one segment, or hardly more."""
+        lasting = max(1, self.last - self.first)
+        return sum(SEGMENT + (end - begin) / lasting * self.posts for begin, end in window.edges)
 
     def touching(self, question: Question) -> list[Source]:
         """The segments with posts of the time asked for."""

@@ -2,9 +2,12 @@
 
 A view holds, of the posts in its node that satisfy its words, the aggregates by all its attributes. It answers a query
 that covers the node, has the same words, and groups by and sets conditions on no other attributes: its groups are
-filtered and added up. A time window needs the minutes among the attributes; what it has of a minute in part is answered
-from posts. The part of a segment depends on nothing but the segment and its deleted rows, so a view is never out of
-date: what a manifest brings is added when it is first needed.
+filtered and added up. A region that is asked about again and again may have views of its own, which answer all of it
+(the seed has none, and answers what a region has beside its nodes from posts every time).
+
+A time window needs the minutes among the attributes; what it has of a minute in part is answered from posts. The part
+of a segment depends on nothing but the segment and its deleted rows, so a view is never out of date: what a manifest
+brings is added when it is first needed.
 """
 
 import json
@@ -35,9 +38,15 @@ from nearcast.model.regions import EVERYWHERE, RECT
 MINUTE = "minute"
 NO_TERMS, SUMMARY, EXACT = range(3)  # what a view keeps of terms
 MOST_MASKS = 64  # conditions that a view remembers the groups of
-NO_SHAPE = frozen(np.empty(0))
 
 Words = tuple[Conjunction, ...]
+Where = tuple[int, tuple[float, float, float, float], bytes]  # a region: kind, box, shape
+EVERY_PLACE: Where = (EVERYWHERE, (-180.0, -90.0, 180.0, 90.0), b"")
+
+
+def where(question: Question) -> Where:
+    """The region that a question asks about."""
+    return (question.kind, question.box, question.shape.tobytes()) if question.kind else EVERY_PLACE
 
 
 EXACT_INTEGERS = 1 << 53
@@ -75,19 +84,21 @@ class Need:
 
 @dataclass(frozen=True)
 class Spec:
-    """What a view holds. `attributes` begin with the minute, where it is one of them."""
+    """What a view holds: of the posts of a node, or of a region. `attributes` begin with the minute, where it is one of
+    them.
+    """
 
-    node: int
+    place: int | Where
     words: Words
     attributes: tuple[str, ...]
     measured: tuple[str, ...]
     terms: int
 
     @classmethod
-    def of(cls, node: int, need: Need) -> "Spec":
-        """The candidate view that a query suggests for a node."""
+    def of(cls, place: int | Where, need: Need) -> "Spec":
+        """The candidate view that a query suggests for a node, or for its region."""
         attributes = sorted(need.attributes, key=lambda name: (name != MINUTE, name))
-        return cls(node, need.words, tuple(attributes), tuple(sorted(need.measured)), need.terms)
+        return cls(place, need.words, tuple(attributes), tuple(sorted(need.measured)), need.terms)
 
     def answers(self, need: Need) -> bool:
         """Whether a query of that need, which covers the node, is in Q(v)."""
@@ -102,10 +113,19 @@ class Spec:
     def shape(self) -> Shape:
         return Shape(self.attributes, self.measured, self.terms != NO_TERMS)
 
+    @property
+    def node(self) -> int:
+        """0 for a region."""
+        return self.place if isinstance(self.place, int) else 0
+
     @cached_property
     def question(self) -> Question:
-        where = (EVERYWHERE, (-180.0, -90.0, 180.0, 90.0)) if self.node == ROOT else (RECT, box(self.node))
-        return Question(*where, NO_SHAPE, self.words or ((),), BEGINNING, NEVER, None)
+        if isinstance(self.place, int):
+            kind, bounds, shape = (RECT, box(self.place), b"") if self.place != ROOT else EVERY_PLACE
+        else:
+            kind, bounds, shape = self.place
+        form = frozen(np.frombuffer(shape, np.float64))
+        return Question(kind, bounds, form, self.words or ((),), BEGINNING, NEVER, None)
 
 
 class Total:
@@ -205,6 +225,12 @@ class View:
         return (total.nbytes if total is not None else 0) + (
             sum(each.nbytes for each in parts) if len(parts) > 1 else 0
         )
+
+    @property
+    def posts(self) -> int:
+        """The posts that the view stood for when it was last asked."""
+        total = self._total
+        return 0 if total is None else int(total.groups.posts.sum())
 
     @property
     def entries(self) -> int:
