@@ -1,11 +1,12 @@
 """Choosing what to keep, from the queries that were asked (seed 003 §4.1.1 and §4.2).
 
 Every query with a region suggests the view of the largest node that its region covers, any other the view of the root;
-the greedy choice of `selection` keeps those that take most load off. Then the posts along the borders that queries
-still overlap in part are chosen, by `borders`.
+and, beyond the seed, the view of its region, and one with the attributes of all queries that suggest the same place and
+words. The greedy choice of `selection` keeps those that take most load off. Then posts are chosen along the borders
+that queries still overlap in part, by `borders`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from nearcast.cache.log import Entry
 from nearcast.cache.nodes import ROOT, Quadtree
 from nearcast.cache.selection import Asked, Candidate, select, select_classic
 from nearcast.cache.snapshot import Snapshot
-from nearcast.cache.views import EVERY_PLACE, Need, Spec, View, comparable, where
+from nearcast.cache.views import EVERY_PLACE, MINUTE, Need, Spec, View, comparable, where
 from nearcast.index.posts import PostSegment
 from nearcast.index.rows import frozen
 from nearcast.kernels.borders import SLOTS, reaches
@@ -58,7 +59,7 @@ def learn(budget: Budget, entries: Sequence[Entry], snapshot: Snapshot, before: 
 def _views(
     budget: Budget, entries: Sequence[Entry], snapshot: Snapshot, catalog: Catalog, before: Catalog, arrived: float
 ) -> tuple[View, ...]:
-    specs: dict[Spec, int] = {}
+    found: dict[Spec, None] = {}
     asked: list[tuple[Entry, Need, Place]] = []
     for entry in entries:
         question = entry.question
@@ -70,11 +71,12 @@ def _views(
         asked.append((entry, need, place))
         node = catalog.tree.largest(place.cover)
         if node is not None:
-            specs.setdefault(Spec.of(node, need), len(specs))
+            found[Spec.of(node, need)] = None
         if budget.regions and question.kind:
-            specs.setdefault(Spec.of(where(question), need), len(specs))
-    candidates = _candidates(list(specs), snapshot, catalog, arrived)
-    queries = _asked(asked, list(specs), snapshot)
+            found[Spec.of(where(question), need)] = None
+    specs = list(found | dict.fromkeys(_united(found)))
+    candidates = _candidates(specs, snapshot, catalog, arrived)
+    queries = _asked(asked, specs, snapshot)
     chosen = (select_classic if budget.classic else select)(queries, candidates, budget.views)
     kept = {view.spec: view for view in before.views}
     views, held = [], 0
@@ -89,6 +91,19 @@ def _views(
             held += view.nbytes
             views.append(view)
     return tuple(views)
+
+
+def _united(specs: Iterable[Spec]) -> list[Spec]:
+    """Of views that differ only in their attributes, the one that does for all of them: it may be little larger."""
+    groups: dict[tuple[object, ...], list[Spec]] = {}
+    for spec in specs:
+        groups.setdefault((spec.place, spec.words, spec.terms, MINUTE in spec.attributes), []).append(spec)
+    out = []
+    for alike in groups.values():
+        attributes = frozenset(name for spec in alike for name in spec.attributes)
+        measured = frozenset(name for spec in alike for name in spec.measured)
+        out.append(Spec.of(alike[0].place, Need(alike[0].words, attributes, measured, alike[0].terms)))
+    return out
 
 
 def _candidates(specs: Sequence[Spec], snapshot: Snapshot, catalog: Catalog, arrived: float) -> list[Candidate]:
