@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["open", "run", "search_many"]
 
 
-def open(path: "str | Path") -> "State":
-    """A state directory, to search, to read results from, to look at. Needs no Spark and disturbs no run."""
+def open(path: "str | Path", cache: "int | str | None" = None) -> "State":
+    """A state directory, to search, to read results from, to look at. Needs no Spark and disturbs no run.
+
+    `cache` is memory, "500 MB" say, for answering aggregates that are like earlier ones faster; `cache.status()` of the
+    state tells what it is used for.
+    """
     from nearcast.reader.opened import State
 
-    return State(path)
+    return State(path, cache)
 
 
 def run(spark: Any, *, posts: Any, queries: Any = None, state: "str | Path" = "state", **settings: Any) -> Any:

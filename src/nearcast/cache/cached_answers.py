@@ -1,5 +1,6 @@
 """A cache as a reader uses it: it answers, notes what was asked, and chooses anew what to keep."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock, Thread
 
@@ -91,19 +92,23 @@ class CachedAnswers:
             self._choose(self._snapshots.of(segments))
 
     def _choose_later(self, snapshot: Snapshot) -> None:
+        self._later(lambda: self._choose(snapshot))
+
+    def _later(self, work: Callable[[], None]) -> None:
+        """In the background, if so told; not at all while something else is done there: it will come up again."""
         if not self._busy.acquire(blocking=False):
             return
 
-        def work() -> None:
+        def run() -> None:
             try:
-                self._choose(snapshot)
+                work()
             finally:
                 self._busy.release()
 
         if self.background:
-            Thread(target=work, name="nearcast-cache", daemon=True).start()
+            Thread(target=run, name="nearcast-cache", daemon=True).start()
         else:
-            work()
+            run()
 
     def _choose(self, snapshot: Snapshot) -> None:
         arrived = max(0, snapshot.posts - self._posts) if self._posts else 0
@@ -111,25 +116,39 @@ class CachedAnswers:
         self._posts = snapshot.posts
         self._choices += 1
 
+    def refresh_later(self, segments: Callable[[], Segments]) -> None:
+        """`refresh` in the background, if so told; what it does not get to, queries do when they need it."""
+
+        def work() -> None:
+            try:
+                self._refresh(self._snapshots.of(segments()))
+            except FileNotFoundError:  # the writer has gone on, and its newest manifest will be brought here too
+                return
+
+        if self._catalog.views or len(self._catalog.borders):
+            self._later(work)
+
     def refresh(self, segments: Segments) -> None:
         """Bring what is kept up to date with new segments, and within its budget; queries would do so one by one."""
-        snapshot = self._snapshots.of(segments)
         with self._busy:
-            catalog, held, kept = self._catalog, 0, []
-            for view in sorted(catalog.views, key=lambda view: -view.used):
-                try:
-                    view.total(snapshot.sources, snapshot.keys)
-                except BadInput:
-                    continue
-                held += view.nbytes
-                if held <= self.budget.views:
-                    kept.append(view)
-            names = {each.name for each in snapshot.sources}
-            for name in [name for name in list(catalog.borders.segments) if name not in names]:
-                catalog.borders.segments.pop(name, None)
-            for each in snapshot.sources:
-                catalog.borders.rows(each.name, each.segment)
-            self._catalog = Catalog(catalog.tree, tuple(kept), catalog.borders.within(self.budget.objects))
+            self._refresh(self._snapshots.of(segments))
+
+    def _refresh(self, snapshot: Snapshot) -> None:
+        catalog, held, kept = self._catalog, 0, []
+        for view in sorted(catalog.views, key=lambda view: -view.used):
+            try:
+                view.total(snapshot.sources, snapshot.keys)
+            except BadInput:  # it has grown beyond the groups that are allowed
+                continue
+            held += view.nbytes
+            if held <= self.budget.views:
+                kept.append(view)
+        names = {each.name for each in snapshot.sources}
+        for name in [name for name in list(catalog.borders.segments) if name not in names]:
+            catalog.borders.segments.pop(name, None)
+        for each in snapshot.sources:
+            catalog.borders.rows(each.name, each.segment)
+        self._catalog = Catalog(catalog.tree, tuple(kept), catalog.borders.within(self.budget.objects))
 
     def status(self) -> Status:
         catalog = self._catalog

@@ -20,6 +20,8 @@ import numpy as np
 from nearcast.index.rows import freeze, frozen
 from nearcast.kernels.space_saving import space_saving
 
+NO_TERMS = frozen(np.empty(0, np.uint64))
+
 
 @dataclass(frozen=True)
 class Summaries:
@@ -121,13 +123,40 @@ def _shortened(
     return Summaries(m, group[kept], terms[kept], counts[kept], counts[kept] - sure[kept], after, total)
 
 
+@dataclass(frozen=True)
+class Leading:
+    """Counters of several groups: of each the k greatest, and those equal to the last of them. `of` is the place that
+    a counter's group has among those asked for.
+    """
+
+    of: np.ndarray
+    terms: np.ndarray
+    counts: np.ndarray
+    errors: np.ndarray
+    certain: np.ndarray
+
+
+def leading(summaries: Summaries, groups: np.ndarray, k: int, stop: np.ndarray) -> Leading:
+    """The greatest counters of some groups, in any order, none of the terms `stop`."""
+    place = np.full(len(summaries.rest) + 1, -1, np.int64)
+    place[groups] = np.arange(len(groups))
+    rows = np.flatnonzero((place[summaries.group] >= 0) & ~np.isin(summaries.terms, stop))
+    of, counts = place[summaries.group[rows]], summaries.counts[rows]
+    order = np.lexsort((-counts, of))
+    rank = np.arange(len(order)) - np.searchsorted(of[order], np.arange(len(groups)))[of[order]]
+    kth, following = np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
+    kth[of[order][rank == k - 1]] = counts[order][rank == k - 1]
+    following[of[order][rank == k]] = counts[order][rank == k]
+    kept = (counts >= kth[of]) & (k > 0)
+    rows, of, counts = rows[kept], of[kept], counts[kept]
+    errors = summaries.errors[rows]
+    certain = counts - errors > np.maximum(following[of], summaries.rest[summaries.group[rows]])
+    return Leading(of, summaries.terms[rows], counts, errors, certain)
+
+
 def frequent(summaries: Summaries, group: int, k: int) -> Frequent:
     """The k greatest counts of a group."""
-    begin, end = np.searchsorted(summaries.group, (group, group + 1)).tolist()
-    terms, counts, errors = (column[begin:end] for column in (summaries.terms, summaries.counts, summaries.errors))
-    order = np.lexsort((terms, -counts))
-    next_count = int(counts[order[k]]) if len(order) > k else 0
+    found = leading(summaries, np.array([group]), k, NO_TERMS)
+    best = np.lexsort((found.terms, -found.counts))[:k]
     rest = int(summaries.rest[group])
-    best = order[:k]
-    certain = counts[best] - errors[best] > max(next_count, rest)
-    return Frequent(terms[best], counts[best], errors[best], certain, rest)
+    return Frequent(found.terms[best], found.counts[best], found.errors[best], found.certain[best], rest)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.cache.nodes import ROOT, box
-from nearcast.cache.partials import Partial, combined, summarised, taken
+from nearcast.cache.partials import COUNTERS, Partial, combined, summarised, taken
 from nearcast.cache.space_saving import merge as merge_summaries
 from nearcast.index.aggregate import search_groups
 from nearcast.index.arrow import arrow
@@ -252,4 +252,4 @@ class View:
 
     def _part(self, source: Source) -> Partial:
         groups, _ = search_groups(source.segment, self.spec.question, self.spec.shape, source.gone)
-        return summarised(groups) if self.spec.terms == SUMMARY else Partial(groups)
+        return summarised(groups, COUNTERS) if self.spec.terms == SUMMARY else Partial(groups)

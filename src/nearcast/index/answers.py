@@ -1,7 +1,7 @@
 """From partial aggregates to the rows of an answer: outputs, HAVING, ORDER BY, LIMIT (seed 003 §3.1)."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -33,9 +33,16 @@ def _values_of(query: AggregateQuery) -> Iterable[Measure | str]:
         yield from (each.value for each in clause)
 
 
-def rows_of(query: AggregateQuery, groups: Groups, spell: Speller, stop: np.ndarray = NO_TERMS) -> pa.Table:
+def rows_of(
+    query: AggregateQuery,
+    groups: Groups,
+    spell: Speller,
+    stop: np.ndarray = NO_TERMS,
+    frequent: Callable[[np.ndarray, int], pa.Array] | None = None,
+) -> pa.Table:
     """The rows of an answer. `groups` has the shape of the query, or more; `spell` gives terms their words; the terms
-    `stop` are left out of TopK.
+    `stop` are left out of TopK. `frequent` gives the k most frequent terms of some groups, where they are not counted
+    in `groups`.
 
     A column has the type of its values; numbers of both kinds are doubles, and values that are not all numbers, all
     times and so on are text. TopK is a list of {term, count}, most frequent first, ties by term.
@@ -46,7 +53,9 @@ def rows_of(query: AggregateQuery, groups: Groups, spell: Speller, stop: np.ndar
     for output in query.outputs:
         value = output.value
         if isinstance(value, Measure) and value.function == "topk":
-            columns.append(_most_frequent(groups, rows, value.k, spell, stop))
+            columns.append(
+                _most_frequent(groups, rows, value.k, spell, stop) if frequent is None else frequent(rows, value.k)
+            )
         else:
             columns.append(answer.values(value, rows).arrow())
     return pa.table(columns, [output.name for output in query.outputs])

@@ -22,6 +22,7 @@ from nearcast.model.queries import (
     TermsQuery,
 )
 from nearcast.model.regions import Region
+from nearcast.reader.aggregated import Aggregated
 from nearcast.reader.reader import Reader
 from nearcast.reader.rows import iso
 from nearcast.routing.table import RoutingTable
@@ -70,6 +71,7 @@ def explain(reader: Reader, statement: Statement, stop_words: str | Iterable[str
         ("index", ", ".join(f"{method} in {n}" for method, n in methods.most_common()) or "nothing to look at"),
         *((name.rsplit("/", 1)[1], _how(looked)) for name, looked in effort.opened[:MOST_SEGMENTS]),
         ("candidates checked", f"{effort.candidates:,} of {sum(ref.rows for ref in refs):,} posts"),
+        *((("cache", found.cached),) if isinstance(found, Aggregated) and found.cached else ()),
         *((("groups", ", ".join(query.group_by) or "all posts are one"),) if isinstance(query, AggregateQuery) else ()),
         ("order", _order(query)),
         ("rows", f"{len(found):,}"),

@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from nearcast.cache.cached_answers import CachedAnswers
+from nearcast.cache.partials import Partial
+from nearcast.cache.snapshot import Searched
 from nearcast.index.answers import rows_of, shape_of
+from nearcast.index.groups import Shape
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import NOTHING, Question
 from nearcast.index.search_nearest import search_nearest
@@ -18,7 +23,8 @@ from nearcast.language import check_search, encode_query, parse
 from nearcast.model.errors import BadInput
 from nearcast.model.ops import BEGINNING
 from nearcast.model.queries import AggregateQuery, Conditions, NearestQuery, Query, RangeQuery, Statement, TermsQuery
-from nearcast.reader.aggregated import Aggregated, asks_for_attributes, check_known, groups_of
+from nearcast.reader.aggregated import Aggregated, asks_for_attributes, cached_groups, check_known, groups_of
+from nearcast.reader.approximate import bounded_terms
 from nearcast.reader.cores import cores
 from nearcast.reader.dictionary import spelt, spelt_words
 from nearcast.reader.found import Counted, Effort, Found, Hit, ordered, pick
@@ -49,11 +55,16 @@ class Reader:
     """Searches over one manifest. Every answer is exact for the batch that the manifest committed."""
 
     def __init__(
-        self, state: StateDirectory | str | Path, manifest: Manifest | None = None, files: OpenFiles | None = None
+        self,
+        state: StateDirectory | str | Path,
+        manifest: Manifest | None = None,
+        files: OpenFiles | None = None,
+        cache: CachedAnswers | None = None,
     ) -> None:
         self.state = state if isinstance(state, StateDirectory) else StateDirectory(state)
         self.manifest = manifest or self.state.newest()
         self.files = files or OpenFiles(self.state)
+        self.cache = cache
         self.tokenizer = Tokenizer(keep_accents=bool(self.manifest.settings.get("keep_accents")))
         self.regions = Regions(self.state.root)
         self._refs = sorted((*self.manifest.of(POSTS), *self.manifest.of(ARCHIVE)), key=lambda ref: -ref.max_ts)
@@ -162,13 +173,37 @@ class Reader:
     def aggregate(self, query: AggregateQuery, stop_words: str | Iterable[str] | None = None) -> Aggregated:
         """One row a group, in the order of the query."""
         shape = shape_of(query)
-        question, opened = self._open(query, (*shape.by, *shape.measured))
-        groups, looked = groups_of([(each.segment, each.gone) for each in opened], question, shape)
+        question, columns = self.question(query), (*shape.by, *shape.measured)
+        partial, looked, cached = self._groups(question, shape, columns, query.approximate)
         stop = stop_terms(stop_words, self.tokenizer)
-        table = rows_of(query, groups, lambda terms: spelt_words(self._dictionary, terms), stop)
+
+        def spell(terms: np.ndarray) -> pa.StringArray:
+            return spelt_words(self._dictionary, terms)
+
+        frequent = bounded_terms(partial, spell, stop) if query.approximate else None
+        table = rows_of(query, partial.groups, spell, stop, frequent)
+        effort = Effort(looked, len(self._refs) - len({name for name, _ in looked}), self.manifest.batch)
+        return Aggregated(table, int(partial.groups.posts.sum()), effort, cached)
+
+    def _groups(
+        self, question: Question, shape: Shape, columns: Sequence[str], approximate: bool
+    ) -> tuple[Partial, Searched, str | None]:
+        """(aggregates, how segments were searched, what came from the cache)."""
+        if self.cache is not None:
+            opened = self.segments(question, columns, (ARCHIVE,))
+            beside = [(each.ref.name, each.segment, each.gone) for each in opened]
+            return cached_groups(self.cache, self.posts, beside, question, shape, approximate)
+        opened = self.segments(question, columns)
+        groups, looked = groups_of([(each.segment, each.gone) for each in opened], question, shape)
         names = (each.ref.name for each in opened)
-        effort = Effort(tuple(zip(names, looked, strict=True)), len(self._refs) - len(looked), self.manifest.batch)
-        return Aggregated(table, int(groups.posts.sum()), effort)
+        return Partial(groups), tuple(zip(names, looked, strict=True)), None
+
+    @cached_property
+    def posts(self) -> list[tuple[str, PostSegment, np.ndarray]]:
+        """The segments of posts, and the deleted rows of each: what a cache is of."""
+        refs = [ref for ref in self._refs if ref.kind == POSTS]
+        held = [(ref, self.files.segment(ref.name)) for ref in refs]
+        return [(ref.name, segment, self.files.gone(self.manifest, ref, segment)) for ref, segment in held]
 
     @property
     def _dictionary(self) -> list[TermTable]:
@@ -184,13 +219,15 @@ class Reader:
         question = self.question(query)
         return question, self.segments(question, columns)
 
-    def segments(self, question: Question, columns: Sequence[str] | None = None) -> list[Opened]:
+    def segments(
+        self, question: Question, columns: Sequence[str] | None = None, kinds: Sequence[str] = (POSTS, ARCHIVE)
+    ) -> list[Opened]:
         """All segments that a question's time touches, newest first, opened before any is searched: what is mapped
         stays readable whatever the writer removes.
         """
         if self.manifest.settings.get("keep") == "none":
             raise BadInput("this state keeps no posts (--keep none): there is nothing to search")
-        refs = [ref for ref in self._refs if not question.is_apart(ref.min_ts, ref.max_ts)]
+        refs = [ref for ref in self._refs if ref.kind in kinds and not question.is_apart(ref.min_ts, ref.max_ts)]
         return [self._opened(ref, question, columns) for ref in refs]
 
     def _opened(self, ref: SegmentRef, question: Question, columns: Sequence[str] | None) -> Opened:
