@@ -78,8 +78,8 @@ def _cell(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     """As in CSV, but for lists of frequent terms, which are for reading here."""
-    if isinstance(value, list) and value and all(isinstance(e, dict) and set(e) == {"term", "count"} for e in value):
-        return ", ".join(f"{each['term']} {each['count']:,}" for each in value)
+    if isinstance(value, list) and value and all(isinstance(e, dict) and {"term", "count"} <= set(e) for e in value):
+        return ", ".join(f"{each['term']} {'≤' if each.get('error') else ''}{each['count']:,}" for each in value)
     return _cell(value)
 
 
