@@ -14,12 +14,13 @@ from nearcast.index.attributes import names_in
 from nearcast.index.ch_tree import ChTrees
 from nearcast.index.columns import coded
 from nearcast.index.derived import attributes_of, with_derived
-from nearcast.index.partials import Counted, Partials, count
+from nearcast.index.partials import Counted, Partials
 from nearcast.index.posts import PostSegment
 from nearcast.index.rows import Rows
 from nearcast.index.segment import PostColumns
 from nearcast.index.series import Aggregates, Series
 from nearcast.index.standing_aggregates import Seen, StandingIndex, distinct_conditions, take_posts
+from nearcast.index.together import Together, runs
 from nearcast.model.ops import AGGREGATES, BEGINNING
 from nearcast.model.posts import attribute_column
 from nearcast.pipeline.beats import open_standing, reporting_refs
@@ -159,6 +160,7 @@ class Counting:
         some = rows.take(np.array([each.row for each in self.series], np.int64))
         first, which = distinct_conditions(some)
         self.conditions = some.take(first)
+        self.together = Together(self.series, which)
         order = np.argsort(which, kind="stable")
         self.members = order  # series by condition
         self.starts = np.searchsorted(which[order], np.arange(len(first) + 1))
@@ -180,30 +182,29 @@ class Counting:
         return self.count(columns, with_derived(posts, self.names))
 
     def count(self, posts: PostColumns, attributes: pa.Table) -> Partials:
-        return self.counted(posts, attributes, *self.matched(posts, attributes))
+        return self.counted(posts, attributes, *self.met(posts, attributes))
 
-    def counted(self, posts: PostColumns, attributes: pa.Table, post: np.ndarray, series: np.ndarray) -> Partials:
-        """What pairs of a post and a series add."""
+    def counted(self, posts: PostColumns, attributes: pa.Table, post: np.ndarray, condition: np.ndarray) -> Partials:
+        """What pairs of a post and the conditions that it meets add."""
         if "ts" in self.names:
             moments = pa.array(posts.ts, pa.timestamp("us", tz="UTC"))
             attributes = attributes.append_column(attribute_column("ts", "t"), moments)
         column = lru_cache(lambda name: coded(attributes, name))
-        return count(self.series, Counted(posts.ts, posts.terms, posts.offsets, column), post, series)
+        return self.together.count(Counted(posts.ts, posts.terms, posts.offsets, column), post, condition)
 
     def pairs(self, segment: PostSegment, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of posts of a segment and the series (their places) whose conditions they meet."""
-        return self.matched(segment.columns(rows), attributes_of(segment, rows, self.names))
+        post, condition = self.met(segment.columns(rows), attributes_of(segment, rows, self.names))
+        sizes = self.starts[condition + 1] - self.starts[condition]
+        return np.repeat(post, sizes), self.members[runs(self.starts[condition], sizes)]
 
-    def matched(self, posts: PostColumns, attributes: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    def met(self, posts: PostColumns, attributes: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs of a post and the conditions (their number) that it meets."""
         if self.index is None:
             self.prepare(Seen.of(posts, attributes))
         assert self.index is not None
         found = self.index.match(posts, attributes)
-        condition = self.place[found.rows]
-        sizes = self.starts[condition + 1] - self.starts[condition]
-        ends = np.cumsum(sizes)
-        at = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.starts[condition] - (ends - sizes), sizes)
-        return np.repeat(found.posts, sizes), self.members[at]
+        return found.posts, self.place[found.rows]
 
     def prepare(self, seen: Seen) -> None:
         """Build the index, planned by posts that were seen."""

@@ -24,7 +24,7 @@ from nearcast.model.ops import NEAREST as NEAREST_ASKED
 from nearcast.model.ops import TERMS as TERMS_ASKED
 from nearcast.pipeline.beats import ON_A_BEAT, open_standing
 from nearcast.pipeline.closest import is_nearest
-from nearcast.pipeline.partials import needed, read_partials
+from nearcast.pipeline.partials import needed, read_partials, spent
 from nearcast.pipeline.plan import Plan, open_frequencies, open_reach, open_segments, write_closest, write_segment
 from nearcast.pipeline.report import Report
 from nearcast.state.bundle import bundle_table, open_bundle
@@ -337,6 +337,10 @@ class Chores:
     def merge_partials(self) -> None:
         """What was counted for standing aggregates, without what no report will need."""
         refs = self.manifest.of(PARTIALS)
+        gone = spent(self.plan, refs) if refs else []
+        if gone:
+            self.report.gone += [ref.name for ref in gone]
+            refs = [ref for ref in refs if ref not in gone]
         old = refs if any(ref.facts.get("replaced") for ref in refs) else to_merge(refs)
         if not old:
             return

@@ -35,6 +35,16 @@ def _files(state: StateDirectory, refs: Sequence[SegmentRef]) -> Iterable[Partia
         yield _opened[str(path)]
 
 
+def spent(plan: Plan, refs: Sequence[SegmentRef]) -> list[SegmentRef]:
+    """Files that no report to come will count anything of."""
+    clock = plan.manifest.clock
+    reach = [each.reach for part in open_aggregates(plan, plan.manifest) for each in part.series]
+    if clock is None or 0 in reach:
+        return []
+    oldest = clock - plan.settings.lateness - max(reach, default=0)
+    return [ref for ref in refs if not reach or (ref.max_ts <= oldest and not ref.facts.get("replaced"))]
+
+
 def needed(plan: Plan, partials: Partials) -> Partials:
     """Without what no report to come will count; what an aggregate without a window has counted becomes one interval.
 

@@ -22,7 +22,7 @@ from nearcast.pipeline.plan import open_router
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.sampling import sampled_ops
 from nearcast.pipeline.session import local_session, prime
-from nearcast.pipeline.settings import DERIVE, Inputs, Settings
+from nearcast.pipeline.settings import DERIVE, KEEP_SIZE, Inputs, Settings, size_of
 from nearcast.pipeline.source import OPS_LOG
 from nearcast.pipeline.strategies import check_balanced
 from nearcast.pipeline.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
@@ -193,10 +193,13 @@ def with_fixed(state: str, given: Mapping[str, Any]) -> Settings:
     """Settings for a run: what is not given is as the state was created, or the default."""
     directory = StateDirectory(Path(state).absolute())
     fixed = dict(directory.newest().settings) if directory.exists() else {}
-    fixed.pop(DERIVE, None)  # goes on by itself
+    for name in (DERIVE, KEEP_SIZE):  # the one goes on by itself, the other is said anew
+        fixed.pop(name, None)
     chosen = {name: value for name, value in given.items() if value is not None}
     if DERIVE in chosen:
         chosen[DERIVE] = read_specs(chosen[DERIVE])
+    if KEEP_SIZE in chosen:
+        chosen[KEEP_SIZE] = size_of(chosen[KEEP_SIZE])
     return Settings(**{**fixed, **chosen})
 
 

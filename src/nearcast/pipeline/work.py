@@ -222,7 +222,7 @@ class Task:
         self.report.clock = max(seen["latest"].to_pylist())
 
     def admit(self, posts: pa.Table, others: pa.Table | None = None) -> tuple[pa.Table, np.ndarray]:
-        """(posts without duplicates, which of them are older than retention). `others` tells of posts that other
+        """(posts without duplicates, which of them are older than what is kept). `others` tells of posts that other
         workers have got.
         """
         settings, report = self.plan.settings, self.report
@@ -237,9 +237,10 @@ class Task:
             if not first.all():
                 posts = posts.filter(pa.array(first)).combine_chunks()
             ts = posts["ts"].to_numpy()
-            late = np.zeros(len(posts), np.bool_)
+            late = ts < (BEGINNING if self.manifest.kept_since is None else self.manifest.kept_since)
             if settings.retention is not None and self.manifest.clock is not None:
-                late = ts < self.manifest.clock - settings.retention
+                late |= ts < self.manifest.clock - settings.retention
+            if settings.retention is not None or late.any():
                 report.count(late=int((late & at_home(posts)).sum()))
         return posts, late
 
