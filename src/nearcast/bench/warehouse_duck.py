@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from nearcast.bench.warehouse_queries import DAY, K, Asked
+from nearcast.bench.warehouse_queries import DAY, Asked, K
 
 MINUTE = 60_000_000
 TABLE = f"""

@@ -1,9 +1,9 @@
 """STAR's queries (seed 003 §8.1, Table 1): Count or TopK of the posts that meet 1 to 4 constraints, by group.
 
-A range is a square whose upper left corner is a post; words are some of a post; a time is the last 10, 20 or 30 minutes;
-a topic is one of 50. Groups are by any of the 31 sets of derived attributes: at random (Q_S1, Q_C1), or, with chance P,
-those of the cell that the query comes from, one of 10 × 10 of the space (Q_S2, Q_C2). Standing ones report every 1, 5 or
-10 minutes.
+A range is a square whose upper left corner is a post; words are some of a post; a time is the last 10, 20 or 30
+minutes; a topic is one of 50. Groups are by any of the 31 sets of derived attributes: at random (Q_S1, Q_C1), or, with
+chance P, those of the cell that the query comes from, one of 10 × 10 of the space (Q_S2, Q_C2). Standing ones report
+every 1, 5 or 10 minutes.
 """
 
 from collections.abc import Sequence
@@ -73,9 +73,9 @@ class Workload:
     def _one(self, constraints: int) -> Asked:
         rng = self.rng
         kinds = set(rng.permutation(4)[:constraints].tolist())
-        lon, lat, _ = self.sample[rng.integers(len(self.sample))]
+        lon, lat, _ = self.sample[int(rng.integers(len(self.sample)))]
         side = float(rng.choice(SIDES))
-        words = self.sample[rng.integers(len(self.sample))][2]
+        words = self.sample[int(rng.integers(len(self.sample)))][2]
         some = list(dict.fromkeys(rng.permutation(np.array(words))[: int(rng.integers(1, MOST_WORDS + 1))].tolist()))
         minutes, beat = int(rng.choice(MINUTES)), int(rng.choice(BEATS))
         return Asked(
