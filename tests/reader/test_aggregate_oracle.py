@@ -5,7 +5,6 @@ States have sealed, fresh and archived segments with deletions; attributes have 
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -17,10 +16,12 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from nearcast.cache import answer, selection
 from nearcast.language import parse
 from nearcast.model.queries import AggregateQuery, Conditions, RangeQuery
 from nearcast.pipeline.batch import begin, run_batch
 from nearcast.pipeline.settings import Settings
+from nearcast.reader.opened import State
 from nearcast.reader.reader import Reader
 from nearcast.reader.rows import iso
 from nearcast.sources.records import normalise
@@ -36,10 +37,11 @@ from tests.reader.small_state import ops
 TOKENIZER = Tokenizer()
 
 
-@dataclass(frozen=True, repr=False)
 class Searched:
-    reader: Reader
-    posts: list[Post]
+    """A state, and the posts in it that are not deleted. (A dataclass would be printed whole with each failure.)"""
+
+    def __init__(self, reader: Reader, posts: list[Post]) -> None:
+        self.reader, self.posts = reader, posts
 
     @property
     def clock(self) -> int:
@@ -139,6 +141,24 @@ def test_so_is_its_text(everything: Searched, query: AggregateQuery) -> None:
     check(found, aggregate(everything.posts, query, everything.clock, TOKENIZER))
     assert found.to_arrow().column_names == [output.name for output in query.outputs]
     assert len(found.to_arrow()) == len(list(found))
+
+
+@given(queries=st.lists(aggregates(known=True), min_size=1, max_size=4))
+def test_a_cache_changes_nothing(everything: Searched, queries: list[AggregateQuery]) -> None:
+    """Asked before views are chosen for just these queries, and after."""
+    with pytest.MonkeyPatch.context() as eager:
+        eager.setattr(selection, "OPENING", -1e6)  # every view pays
+        eager.setattr(answer, "OPENING", -1e6)
+        eager.setattr(answer, "WORTH", math.inf)
+        state = State(everything.reader.state.root, cache="1 MB")
+        assert state.cache is not None
+        state.cache.background = False
+        for _ in range(2):
+            for query in queries:
+                note(sql_of(query))
+                expected = aggregate(everything.posts, query, everything.clock, TOKENIZER)
+                check(state.search(sql_of(query)), expected)
+            state.cache.choose(state.reader.posts)
 
 
 # -- beside DuckDB -----------------------------------------------------------------------------------------------------
