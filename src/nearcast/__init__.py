@@ -24,17 +24,22 @@ if TYPE_CHECKING:
 __all__ = ["open", "run", "search_many"]
 
 
-def open(path: "str | Path") -> "State":
-    """A state directory, to search, to read results from, to look at. Needs no Spark and disturbs no run."""
+def open(path: "str | Path", cache: "int | str | None" = None) -> "State":
+    """A state directory, to search, to read results from, to look at. Needs no Spark and disturbs no run.
+
+    `cache` is memory, "500 MB" say, for answering aggregates that are like earlier ones faster; `cache.status()` of the
+    state tells what it is used for.
+    """
     from nearcast.reader.opened import State
 
-    return State(path)
+    return State(path, cache)
 
 
 def run(spark: Any, *, posts: Any, queries: Any = None, state: "str | Path" = "state", **settings: Any) -> Any:
     """Match a streaming DataFrame of posts with a stream of ops, into a state directory.
 
-    `settings` are those of `nearcast run`: workers, retention, lateness, max_future, keep, keep_results, mapping …
+    `settings` are those of `nearcast run`: workers, retention, lateness, max_future, keep, keep_results, mapping,
+    derive ("place,topic=model.npz", or a list of such) …
     """
     from nearcast.pipeline import foreign
 

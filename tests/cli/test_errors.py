@@ -133,7 +133,23 @@ def test_a_reader_that_goes_away_is_no_error(small_state: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["", "demo", "run", "search", "subscribe", "unsubscribe", "subscriptions", "results", "status", "bench"]
+    "command",
+    [
+        "",
+        "demo",
+        "run",
+        "search",
+        "subscribe",
+        "unsubscribe",
+        "subscriptions",
+        "results",
+        "status",
+        "bench",
+        "region",
+        "region add",
+        "region list",
+        "region remove",
+    ],
 )
 def test_every_command_has_help(nearcast: Cli, command: str) -> None:
     said = nearcast(*command.split(), "--help")

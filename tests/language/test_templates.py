@@ -22,6 +22,9 @@ TEXTS = [
     "SELECT * FROM stream WHERE x NOT IN ({n},{m}) AND u = TRUE AND time BETWEEN {n} AND '2024-01-01'",
     "SELECT * FROM stream WHERE loc INSIDE POLYGON('POLYGON((0 0, {n} 0, 0 {m}, 0 0))')",
     "SELECT * FROM stream WHERE {n} = x AND {s}",
+    "SELECT Count(id) AS n, TopK(text, {n}), t FROM stream WHERE p < {m} GROUP BY t HAVING n > {m} AND Max(p) <> {s}"
+    " ORDER BY n DESC LIMIT {n} SYNC {m} mins",
+    "SELECT APPROXIMATE TopK(text, {n}), Sum({m}) FROM stream",
 ]
 numbers = st.one_of(
     st.integers(-200, 200).map(str), st.floats(-99, 99).map(repr), st.sampled_from(["1.", ".5", "+3", "1e2", "2E-1"])

@@ -30,13 +30,16 @@ from nearcast.state.standing import AnswerSet
 from tests.pipeline.oracle import Batch, Oracle, Result
 
 MINUTE = 60_000_000
+MIXED = ("id", "n", "kind", "price")  # attributes of mixed types
 NOON = 1_700_000_000_000_000 // MINUTE * MINUTE
 
 
 def posts_tables(posts: list[dict[str, Any]]) -> tuple[list[pa.Table], pa.Table]:
-    """Raw posts as normalised tables in their order, and the rejects. A column has one type, an id may have two."""
+    """Raw posts as normalised tables in their order, and the rejects. A column has one type, those of MIXED may have
+    several.
+    """
     tables, rejects = [], []
-    for _, group in groupby(posts, key=lambda post: type(post["id"])):
+    for _, group in groupby(posts, key=lambda post: {name: type(v) for name, v in post.items() if name in MIXED}):
         table = pa.Table.from_pylist(list(group))
         if not pa.types.is_null(table["ts"].type):
             at = table.schema.get_field_index("ts")

@@ -29,6 +29,7 @@ from tests.pipeline.harness import ops_table
 BATCHES = 12
 A_BATCH = 60
 REPORTS = "SELECT TopK(text, 4) FROM stream WHERE time AFTER '{} seconds ago' SYNC 5 seconds"
+AGGREGATES = "SELECT Count(id), Max(likes), weekday FROM stream{} GROUP BY weekday SYNC 5 seconds"
 NEAREST = "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT({}, 50)) LIMIT 5"
 
 
@@ -70,6 +71,9 @@ def stream(state: StateDirectory, settings: Settings) -> None:
             ops = [{"op": "subscribe", "id": f"q{batch}", "sql": SQL if batch % 4 else box}]
             ops += [{"op": "subscribe", "id": f"n{batch % 6}", "sql": NEAREST.format(batch)}]
             ops += [{"op": "subscribe", "id": f"t{batch % 4}", "sql": REPORTS.format(8 + batch)}]
+            window = " WHERE time AFTER '12 seconds ago'" if batch % 4 else ""
+            ops += [{"op": "subscribe", "id": f"a{batch % 6}", "sql": AGGREGATES.format(window)}]
+            ops += [{"op": "delete", "id": batch * A_BATCH - 7}] if batch else []
             ops += [{"op": "unsubscribe", "id": f"q{batch - 4}"}] if batch >= 4 else []
             run_batch(state, settings, ops=ops_table(ops))
         else:

@@ -23,6 +23,8 @@ POSTS = 30_000
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+COUNTS = "SELECT Count(id), length FROM stream WHERE time AFTER '3 seconds ago' GROUP BY length SYNC 1 second"
+
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -34,6 +36,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pq.write_table(world.posts(part * POSTS // 3, POSTS // 3), folder / "posts" / f"{part}.parquet")
     ops = [{"op": "subscribe", "id": name, "sql": sql} for name, sql in world.subscriptions(60)]
     ops.append({"op": "subscribe", "id": "all", "sql": "SELECT id FROM stream WHERE text CONTAINS 'NOT zzz'"})
+    ops.append({"op": "subscribe", "id": "counts", "sql": COUNTS})
+    ops.append({"op": "subscribe", "id": "totals", "sql": "SELECT Count(id), Max(length) FROM stream SYNC 1 second"})
     (folder / "ops.jsonl").write_text("".join(json.dumps(op) + "\n" for op in ops))
     return folder
 
@@ -47,7 +51,10 @@ def command(inputs: Path, state: Path) -> list[str]:
 
 def outbox(state: Path) -> list[tuple[Any, ...]]:
     """Everything but `seq` and `batch`, sorted: how a batch is cut may differ after a crash, its results may not."""
-    return sorted((str(row["query_id"]), row["post_id"], row["ts"]) for row in read_results(StateDirectory(state)))
+    return sorted(
+        (str(row["query_id"]), row.get("post_id", -1), row.get("ts", row.get("window_end")), str(row.get("rows")))
+        for row in read_results(StateDirectory(state))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +62,8 @@ def undisturbed(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> list[
     state = tmp_path_factory.mktemp("undisturbed") / "state"
     subprocess.run(command(inputs, state), check=True, timeout=300, capture_output=True)
     expected = outbox(state)
-    assert len({post for query, post, _ in expected if query == "all"}) == POSTS
+    assert len({post for query, post, *_ in expected if query == "all"}) == POSTS
+    assert {"counts", "totals"} <= {query for query, *_ in expected}
     return expected
 
 

@@ -8,7 +8,7 @@ import pytest
 from nearcast.pipeline.settings import Settings
 from nearcast.state.beats import Beats
 from nearcast.state.directory import StateDirectory
-from nearcast.state.manifest import BEATS, ENDS, NEAREST, SUBSCRIPTIONS, WINDOW
+from nearcast.state.manifest import BEATS, ENDS, NEAREST, PARTIALS, SUBSCRIPTIONS, WINDOW
 from nearcast.state.sweep import sweep
 from tests.pipeline.harness import MINUTE, NOON, start, step
 from tests.pipeline.oracle import Batch
@@ -18,6 +18,8 @@ KINDS = {
     "range": f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'rain'",
     "nearest": "SELECT * FROM stream WHERE text CONTAINS 'rain' ORDER BY DISTANCE(loc, POINT(5, 45)) LIMIT 3",
     "terms": f"SELECT TopK(text, 3) FROM stream WHERE {PLACE} AND time AFTER '5 minutes ago' SYNC 1 minute",
+    "aggregates": "SELECT Count(id), minute FROM stream WHERE time AFTER '5 minutes ago' GROUP BY minute SYNC 1 minute",
+    "total": "SELECT Count(id), Max(length) FROM stream SYNC 1 minute",
 }
 RETENTION = 30 * MINUTE
 
@@ -50,7 +52,7 @@ def test_what_a_subscription_took_is_given_back(kind: str, ends: str, keep: str,
     """
     state, settings = StateDirectory(tmp_path), Settings(workers=2, keep=keep, retention=RETENTION)
     start(state, settings, posts(0))
-    own = (SUBSCRIPTIONS, ENDS, NEAREST, BEATS, WINDOW)
+    own = (SUBSCRIPTIONS, ENDS, NEAREST, BEATS, WINDOW, PARTIALS)
     assert files(state, own) == {**dict.fromkeys(own, 0), "bytes": 0}
 
     sql = KINDS[kind] + (" FOR 10 MINUTES" if ends == "by FOR" else "")
@@ -62,7 +64,9 @@ def test_what_a_subscription_took_is_given_back(kind: str, ends: str, keep: str,
     assert results > 0
     there = files(state, own)
     assert there[SUBSCRIPTIONS] >= 5
-    assert (there[BEATS] > 0) == (kind == "terms") and (there[NEAREST] > 0) == (kind == "nearest")
+    reporting = kind in ("terms", "aggregates", "total")
+    assert (there[PARTIALS] > 0) == (kind in ("aggregates", "total"))
+    assert (there[BEATS] > 0) == reporting and (there[NEAREST] > 0) == (kind == "nearest")
     assert (there[WINDOW] > 0) == (kind == "terms" and keep == "none")
 
     if ends == "by unsubscribing":

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +50,10 @@ def as_table(posts: list[dict[str, Any]]) -> pa.Table:
     return table.add_column(1, "id_text", pa.nulls(len(table), pa.string()))
 
 
-def read_along(root: str, started: Any, out: Any) -> None:
-    """Search until the writer's last batch is seen; tell (batch, search, answer) of each."""
+def read_along(root: str, looked: Any, out: Any) -> None:
+    """Search until the writer's last batch is seen; tell (batch, search, answer) of each. `looked` is released after
+    every look at the state.
+    """
     state = nearcast.open(root)
     found, last = [], False
     while not last:
@@ -61,8 +62,7 @@ def read_along(root: str, started: Any, out: Any) -> None:
             rows = list(answer)
             shown = [(row["term"], row["count"]) for row in rows] if number == 2 else [row["id"] for row in rows]
             found.append((answer.batch, number, shown))
-        if len(found) == len(SEARCHES):
-            started.release()  # by now what it needs is loaded
+        looked.release()
         last = found[-1][0] >= last_batch()
     out.put(found)
 
@@ -75,12 +75,12 @@ def test_every_answer_is_the_oracles_on_the_batch_it_names(tmp_path: Path) -> No
     state, settings = StateDirectory(tmp_path / "state"), Settings(workers=2, retention=20 * HOUR, slot=5 * HOUR)
     begin(state, settings, as_table(batch_of(0)))
     context = multiprocessing.get_context("spawn")
-    started, out = context.Semaphore(0), context.Queue()
-    readers = [context.Process(target=read_along, args=(str(state.root), started, out)) for _ in range(READERS)]
+    looked, out = context.Semaphore(0), context.Queue()
+    readers = [context.Process(target=read_along, args=(str(state.root), looked, out)) for _ in range(READERS)]
     for reader in readers:
         reader.start()
-    for _ in readers:
-        started.acquire()
+    for _ in readers:  # by then most of them have loaded what they need
+        looked.acquire()
     after: dict[int, list[dict[str, Any]]] = {-1: []}  # what each committed batch holds
     posts: list[dict[str, Any]] = []
     for number in range(BATCHES):
@@ -95,7 +95,9 @@ def test_every_answer_is_the_oracles_on_the_batch_it_names(tmp_path: Path) -> No
         posts += batch_of(number)
         after[manifest.batch] = list(posts)
         sweep(state)
-        time.sleep(0.1)
+        while looked.acquire(block=False):  # what they have looked at so far
+            pass
+        looked.acquire(timeout=10)
     assert manifest.batch == last_batch() and manifest.counts["merges"] > 3 and manifest.of(ARCHIVE)
 
     tokenizer, seen = Tokenizer(), set()

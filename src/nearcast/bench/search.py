@@ -144,6 +144,8 @@ def check(reader: Reader, texts: list[str]) -> int:
         if isinstance(found, Counted):
             expected: Any = counted(reader, hits, found)
             got: Any = dict(zip(found.terms, found.counts, strict=True))
+        elif not isinstance(found, Found):
+            raise AssertionError(f"no search of this benchmark: {text}")
         elif found.distance_km is not None:
             expected = np.sort(np.concatenate([distances(segment, rows, query) for segment, rows in hits]))[:K]
             got = found.distance_km

@@ -95,12 +95,21 @@ class Posts:
 
 
 def build(
-    progress: Progress, root: Path, posts: int, vocabulary: int, queries: int, seed: int, exact_places: bool = False
+    progress: Progress,
+    root: Path,
+    posts: int,
+    vocabulary: int,
+    queries: int,
+    seed: int,
+    exact_places: bool = False,
+    source: Posts | None = None,
 ) -> Built:
-    """Merged segments as a run leaves them, each made from pieces that were read from disk, and fresh ones."""
+    """Merged segments as a run leaves them, each made from pieces that were read from disk, and fresh ones; of the
+    posts of `source`, if there is one.
+    """
     state = StateDirectory(root)
     state.create({})
-    source = Posts(posts, vocabulary, seed, exact_places)
+    source = source or Posts(posts, vocabulary, seed, exact_places)
     built = Built(root, posts, 0)
     _warm_up(state, vocabulary, seed)
     refs = []

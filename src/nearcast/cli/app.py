@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from nearcast.cli import bench, demo, ops, plan, results, run, search, status
+from nearcast.cli import bench, demo, ops, plan, regions, results, run, search, status, topics
 
 app = typer.Typer(
     name="nearcast",
@@ -41,6 +41,8 @@ app.command()(search.search)
 app.command()(ops.subscribe)
 app.command()(ops.unsubscribe)
 app.command()(ops.subscriptions)
+app.add_typer(regions.region)
+app.add_typer(topics.topics)
 app.command()(results.results)
 app.command()(status.status)
 app.command()(plan.plan)

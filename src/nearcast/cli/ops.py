@@ -26,11 +26,13 @@ def subscribe(
     "SELECT * FROM stream WHERE loc INSIDE RECT(-74.3, 40.5, -73.7, 40.9) AND text CONTAINS 'flood AND NOT drill'"[/dim]
     """
     from nearcast.language import check_subscription, parse
+    from nearcast.state.regions import Regions
     from nearcast.text.tokenizer import Tokenizer
 
     directory = existing(state)
     settings = directory.newest().settings
-    statement = parse(sql, Tokenizer(keep_accents=bool(settings.get("keep_accents"))))
+    tokenizer = Tokenizer(keep_accents=bool(settings.get("keep_accents")))
+    statement = parse(sql, tokenizer, Regions(directory.root))
     if statement.explain:
         raise BadInput("EXPLAIN is for searches: nearcast search shows the plan")
     check_subscription(statement)

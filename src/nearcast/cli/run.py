@@ -45,6 +45,15 @@ KeepResults = Annotated[
 Map = Annotated[
     list[str] | None, option("--map", "Names that the fields of a post have in the files.", "ts=created_at,…")
 ]
+Derive = Annotated[
+    list[str] | None,
+    option(
+        "--derive",
+        "Attributes to store with each post from now on: place (the nearest city), topic=MODEL (nearcast topics "
+        "train), name=package.module:function (your own), none. As before unless given.",
+        "place,…",
+    ),
+]
 StopWords = Annotated[
     str | None, option("--stop-words", "Words that standing TopK leaves out from now on.", "english|FILE")
 ]
@@ -73,6 +82,7 @@ def run(
     keep: Keep = None,
     keep_results: KeepResults = None,
     map_: Map = None,
+    derive: Derive = None,
     stop_words: StopWords = None,
     index: Index = None,
     keep_accents: Accents = None,
@@ -87,6 +97,8 @@ def run(
     [dim]nearcast run --posts posts/ --queries subscriptions.jsonl --state state --until-drained[/dim]
 
     [dim]nearcast run --posts world:rate=5000 --queries ops/ --state state --retention 30d[/dim]
+
+    [dim]nearcast run --posts posts/ --state state --derive place,topic=topics.npz,mood=my_module:mood[/dim]
     """
     with loading():
         from nearcast.cli.tables import messages
@@ -94,6 +106,7 @@ def run(
         from nearcast.pipeline.strategies import check_balanced
         from nearcast.reader.stop_words import words_of
         from nearcast.routing.routers import check_router
+        from nearcast.sources.derive.chosen import change, read_specs
         from nearcast.state.directory import StateDirectory
 
     if router is not None:
@@ -111,11 +124,14 @@ def run(
         lateness=duration("--lateness", lateness),
         max_future=optional_duration("--max-future", max_future),
         stop_words=words_of(stop_words) if stop_words else (),
+        derive=None if derive is None else read_specs(derive),
         **fixed,
     )
     inputs = inputs_of(posts or [], queries or [], mapping(map_ or []), batch_posts, workers, until_drained)
     if not inputs.posts and not inputs.ops and inputs.world is None and not directory.exists():
         raise BadInput("nothing to read: give --posts and --queries")
+    if settings.derive is not None and (news := change(directory, settings.derive)):
+        messages().print(news, soft_wrap=True)
     began = time.monotonic()
     manifest, progress = go(directory, inputs, settings, "nearcast run", until_drained, memory, sink=deliver)
     seconds = time.monotonic() - began

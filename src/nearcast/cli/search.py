@@ -29,8 +29,8 @@ def search(
         typer.Option(metavar="FILE", help="Many searches (id and sql; JSON Lines, CSV or Parquet), as a Spark job."),
     ] = None,
 ) -> None:
-    """Ask once, and get rows: posts newest first, the nearest posts, or the most frequent terms. Needs no Spark; works
-    while a run goes on.
+    """Ask once, and get rows: posts newest first, the nearest posts, the most frequent terms, or aggregates by group.
+    Needs no Spark; works while a run goes on.
 
     [dim]nearcast search --state state "SELECT * FROM stream WHERE loc INSIDE CIRCLE(-0.12, 51.5, 5 km)
     AND text OVERLAPS 'coffee espresso' AND time AFTER '2 hours ago' LIMIT 20"
@@ -38,6 +38,9 @@ def search(
     nearcast search --state state "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT(2.35, 48.86)) LIMIT 10"
 
     nearcast search --state state "SELECT TopK(text, 20) FROM stream WHERE time AFTER '1 hour ago'" --stop-words english
+
+    nearcast search --state state "SELECT topic, Count(id), Avg(length), TopK(text, 3) FROM stream
+    WHERE time AFTER '1 day ago' GROUP BY topic HAVING Count(id) > 10 ORDER BY Count(id) DESC LIMIT 20"
 
     nearcast search --state state --bulk searches.jsonl > answers.jsonl[/dim]
     """
@@ -95,10 +98,10 @@ def search_in_bulk(state: "StateDirectory", path: Path) -> None:
 
 
 def _columns(found: "Answer") -> tuple[str, ...]:
-    from nearcast.reader.found import Counted
+    from nearcast.reader.found import Found
     from nearcast.reader.rows import row_names
 
-    if isinstance(found, Counted):
+    if not isinstance(found, Found):
         return found.columns
     columns = found.columns or row_names(found.posts.column_names)
     return columns if found.distance_km is None else (*columns, "distance_km")

@@ -76,6 +76,13 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
+def _shown(value: Any) -> str:
+    """As in CSV, but for lists of frequent terms, which are for reading here."""
+    if isinstance(value, list) and value and all(isinstance(e, dict) and {"term", "count"} <= set(e) for e in value):
+        return ", ".join(f"{each['term']} {'≤' if each.get('error') else ''}{each['count']:,}" for each in value)
+    return _cell(value)
+
+
 def print_table(rows: Iterable[Row], columns: Sequence[str]) -> None:
     """A table that fits the terminal; of very many rows the first, and a note on stderr that there are more."""
     waiting: Iterator[Row] = iter(rows)
@@ -83,14 +90,14 @@ def print_table(rows: Iterable[Row], columns: Sequence[str]) -> None:
     table = Table(header_style="bold", expand=False, pad_edge=False, show_edge=False)
     for name in columns:
         numeric = name != "ts" and all(isinstance(row.get(name), (int, float, type(None))) for row in shown)
-        wide = name in ("text", "sql", "detail", "rows")
+        wide = name in ("text", "sql", "detail", "rows", "region", "words")
         table.add_column(
             name, justify="right" if numeric else "left", overflow="ellipsis", no_wrap=not wide, ratio=None,
             min_width=24 if wide else None, max_width=None if wide else 28,
         )  # fmt: skip
     for row in shown:
         readable = json_row(row)
-        table.add_row(*(Text(_cell(readable.get(name))) for name in columns))
+        table.add_row(*(Text(_shown(readable.get(name))) for name in columns))
     console().print(table)
     rest = sum(1 for _ in waiting)
     if rest:

@@ -21,6 +21,11 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
+def names_in(predicates: str | None) -> list[str]:
+    """The attributes that predicates, given as the JSON of an encoded query, look at."""
+    return sorted({name for name, _, _ in json.loads(predicates or "[]")})
+
+
 def satisfied(predicates: str, posts: pa.Table) -> np.ndarray:
     """Which posts satisfy all predicates, given as the JSON of an encoded query."""
     out = np.ones(len(posts), np.bool_)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from nearcast.index.arrow import arrow
+from nearcast.index.arrow import arrow, numbers
 from nearcast.index.filing import WORLD
 from nearcast.index.rows import frozen, optional_strings
 from nearcast.kernels.blocks import build_tree
@@ -121,8 +122,15 @@ def _texts(table: pa.Table, order: np.ndarray, arrays: Arrays, sealed: bool) -> 
     if sealed:
         picked = frozen(np.ascontiguousarray(order[:: max(1, int(bounds[-1]) // SAMPLE)]))
         values, lengths = learn_symbols(data, bounds, picked)
+    arrays["length"] = _lengths(texts)[order]
     arrays["symbols"], arrays["symbol_lengths"] = values, lengths
     arrays["text"], arrays["text_starts"] = encode_texts(data, bounds, order, frozen(values), frozen(lengths))
+
+
+def _lengths(texts: pa.ChunkedArray) -> np.ndarray:
+    """The number of characters of each text, in as few bytes as the greatest needs."""
+    lengths = numbers(chunk(pc.utf8_length(texts).fill_null(0)))
+    return lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))))
 
 
 def text_buffers(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:

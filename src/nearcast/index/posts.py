@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from nearcast.index.arrow import arrow, open_arrays
+from nearcast.index.arrow import arrow, numbers, open_arrays
 from nearcast.index.post_layout import Vocabulary, chunk, lay_out, place_order
 from nearcast.index.rows import frozen, is_text
 from nearcast.index.segment import PostColumns
@@ -30,6 +31,7 @@ __all__ = ["PostSegment", "Vocabulary", "are_deleted", "chunk", "post_fingerprin
 
 SEALED_ROWS = 100_000  # segments of so many posts are worth inverted lists; smaller ones are scanned
 ATTRIBUTE_BLOCK = 1024
+MANY = 8  # attributes of more than one of so many posts are read as whole columns
 BASE = ("id", "id_text", "ts", "lon", "lat", "text")
 OWN = frozenset((*BASE, "leaf", "terms"))
 TEXT_LIMIT = 1 << 30  # bytes of texts in one Arrow array
@@ -80,10 +82,12 @@ class PostSegment:
         self.id_text: pa.StringArray = self.arrays["id_text"]
         self._attributes = attributes
         self._blocks: pa.ipc.RecordBatchFileReader | None = None
+        self._some_blocks: dict[tuple[str, ...], pa.ipc.RecordBatchFileReader] = {}  # of those columns only
         if arrays is None:
             file = path.with_suffix(".attributes.arrow")
             if file.exists():
-                self._blocks = pa.ipc.open_file(pa.memory_map(str(file)))
+                self._mapped = pa.memory_map(str(file))
+                self._blocks = pa.ipc.open_file(self._mapped)
 
     @classmethod
     def of(cls, table: pa.Table) -> "PostSegment":
@@ -138,21 +142,21 @@ class PostSegment:
 
     # -- whole columns -------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _all(self) -> np.ndarray:
+    @property
+    def all_rows(self) -> np.ndarray:
         return np.arange(self.rows)
 
     @cached_property
     def id(self) -> np.ndarray:
-        return self.ids(self._all)
+        return self.ids(self.all_rows)
 
     @cached_property
     def ts(self) -> np.ndarray:
-        return self.ts_of(self._all)
+        return self.ts_of(self.all_rows)
 
     @cached_property
     def _places(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.places(self._all)
+        return self.places(self.all_rows)
 
     @property
     def lon(self) -> np.ndarray:
@@ -168,7 +172,7 @@ class PostSegment:
 
     @cached_property
     def _forward(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.posts_codes(self._all)
+        return self.posts_codes(self.all_rows)
 
     @property
     def codes(self) -> np.ndarray:
@@ -214,26 +218,52 @@ class PostSegment:
         parts = [_strings(data, offsets[a : b + 1]) for a, b in pairwise(bounds)]
         return pa.chunked_array(parts, pa.string())
 
+    def lengths(self, rows: np.ndarray) -> np.ndarray:
+        """How many characters each text has; counted where a segment is older than that column."""
+        if "length" in self.arrays:
+            return self.arrays["length"][rows].astype(np.int64)
+        return numbers(chunk(pc.utf8_length(self.texts(rows)))).astype(np.int64)
+
     def attributes(self, rows: np.ndarray, names: Sequence[str] | None = None) -> pa.Table:
         """The attributes (the named columns, where there are such), in the order of `rows`."""
         if self._blocks is None:
             table = pa.table({}) if self._attributes is None else self._attributes
-            have = [name for name in table.column_names if names is None or name in names]
-            return table.select(have).take(arrow(rows)) if have else table.select([])
-        have = [name for name in self._blocks.schema.names if names is None or name in names]
+            held = [name for name in table.column_names if names is None or name in names]
+            return table.select(held).take(arrow(rows)) if held else table.select([])
+        have = tuple(name for name in self._blocks.schema.names if names is None or name in names)
         if not have:
             return pa.table({})
+        some = self._some(have)
+        if len(rows) * MANY > self.rows:
+            whole = some.read_all()
+            return whole if np.array_equal(rows, self.all_rows) else whole.combine_chunks().take(arrow(rows))
         blocks, order = rows // ATTRIBUTE_BLOCK, np.argsort(rows, kind="stable")
         ordered, parts = rows[order], []
         for block, begin, end in _groups(blocks[order]):
             inside = ordered[begin:end] - block * ATTRIBUTE_BLOCK
-            batch = self._blocks.get_batch(int(block)).select(have)
-            parts.append(pa.Table.from_batches([batch]).take(arrow(inside)))
+            parts.append(pa.Table.from_batches([some.get_batch(int(block))]).take(arrow(inside)))
         if not parts:
-            return self._blocks.schema.empty_table().select(have)
+            return some.schema.empty_table()
         back = np.empty(len(rows), np.int64)
         back[order] = np.arange(len(rows))
         return pa.concat_tables(parts).take(arrow(back))
+
+    @property
+    def attribute_columns(self) -> tuple[str, ...]:
+        """The columns of attributes that some post may have."""
+        if self._blocks is not None:
+            return tuple(self._blocks.schema.names)
+        return () if self._attributes is None else tuple(self._attributes.column_names)
+
+    def _some(self, names: tuple[str, ...]) -> pa.ipc.RecordBatchFileReader:
+        """What reads these columns, and no others, of the blocks."""
+        found = self._some_blocks.get(names)
+        if found is None:
+            assert self._blocks is not None
+            at = [self._blocks.schema.get_field_index(name) for name in names]
+            found = pa.ipc.open_file(self._mapped, options=pa.ipc.IpcReadOptions(included_fields=at))
+            self._some_blocks[names] = found
+        return found
 
     def columns(self, rows: np.ndarray) -> PostColumns:
         """What matching needs of some posts."""
@@ -257,8 +287,8 @@ class PostSegment:
 
     def all(self) -> pa.Table:
         """All posts with their leaves and terms, as `write_posts` takes them."""
-        table = self.take(self._all) if self._blocks is None else self._whole()
-        codes, offsets = self.posts_codes(self._all)
+        table = self.take(self.all_rows) if self._blocks is None else self._whole()
+        codes, offsets = self.posts_codes(self.all_rows)
         lists = pa.ListArray.from_arrays(arrow(offsets.astype(np.int32)), arrow(self.terms[codes]))
         return table.append_column("leaf", arrow(self.leaf)).append_column("terms", lists)
 
@@ -267,7 +297,7 @@ class PostSegment:
         more = self._blocks.read_all()
         self._blocks, blocks = None, self._blocks  # take() without its attributes
         try:
-            table = self.take(self._all)
+            table = self.take(self.all_rows)
         finally:
             self._blocks = blocks
         for name in more.column_names:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nearcast.index.attributes import names_in
 from nearcast.index.posts import PostSegment
 from nearcast.index.rows import frozen
 from nearcast.language import decode_code
@@ -62,6 +63,10 @@ class Question:
         """Whether no post of that time can be asked for."""
         return max_ts < self.since or min_ts >= self.until
 
+    def covers(self, min_ts: int, max_ts: int) -> bool:
+        """Whether every post of that time has a time that is asked for."""
+        return self.since <= min_ts and max_ts < self.until
+
     @cached_property
     def has_words(self) -> bool:
         return any(self.conjunctions)
@@ -81,10 +86,15 @@ class Question:
         return frozen(np.array(sorted(found), np.uint64))
 
     @cached_property
+    def predicate_list(self) -> list[list[Any]]:
+        """[name, op, values] of each condition on an attribute."""
+        found: list[list[Any]] = json.loads(self.predicates or "[]")
+        return found
+
+    @cached_property
     def attribute_columns(self) -> list[str]:
         """The columns that the predicates look at."""
-        names = {name for name, _, _ in json.loads(self.predicates or "[]")}
-        return [attribute_column(name, kind) for name in sorted(names) for kind in ATTRIBUTE_KINDS]
+        return [attribute_column(name, kind) for name in names_in(self.predicates) for kind in ATTRIBUTE_KINDS]
 
 
 @dataclass(frozen=True)
@@ -92,8 +102,9 @@ class Words:
     """An expression as a segment numbers its words.
 
     `code` is what is left to check of a post, empty if nothing is. `drivers` are codes of which a post must have at
-    least one, empty if there is no such set. `enough`: a post that has a driver satisfies the expression. `impossible`:
-    no post of the segment can.
+    least one, empty if there is no such set. `enough`: a post that has a driver satisfies the expression. `together`
+    are codes of which a post must have all, the rarest first, where there are several. `impossible`: no post of the
+    segment can satisfy it.
     """
 
     code: np.ndarray
@@ -101,6 +112,7 @@ class Words:
     frequency: int
     enough: bool = False
     impossible: bool = False
+    together: tuple[int, ...] = ()
 
 
 ANYTHING = Words(NO_CODE, NOTHING, 0)
@@ -121,6 +133,7 @@ def words_in(question: Question, segment: PostSegment) -> Words:
     counts = segment.counts
     kept: list[list[tuple[bool, list[int]]]] = []
     rarest: list[int] = []
+    together: set[int] = set()
     driven = True
     for conjunction in question.conjunctions:
         literals = []
@@ -134,6 +147,7 @@ def words_in(question: Question, segment: PostSegment) -> Words:
             literals.append((literal.negative, numbers))
             if not literal.negative:
                 best = max(best, *numbers)  # codes are in order of frequency
+                together.update(numbers)
         else:
             if not literals:
                 return ANYTHING
@@ -145,7 +159,9 @@ def words_in(question: Question, segment: PostSegment) -> Words:
     unique = sorted(set(rarest)) if driven else []
     enough = driven and all(len(each) == 1 and len(each[0][1]) == 1 for each in kept)
     frequency = sum(int(counts[code]) for code in unique)
-    return Words(_code(kept), frozen(np.array(unique, np.int64)), frequency, enough)
+    several = tuple(sorted(together, reverse=True)) if driven and len(question.conjunctions) == 1 else ()
+    drivers = frozen(np.array(unique, np.int64))
+    return Words(_code(kept), drivers, frequency, enough, together=several if len(several) > 1 else ())
 
 
 def _code(conjunctions: Sequence[Sequence[tuple[bool, list[int]]]]) -> np.ndarray:

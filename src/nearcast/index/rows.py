@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from nearcast.kernels.mix import id_keys
 
-SPECIAL = {"points": 3, "beats": 3}  # columns, and their width, that are empty where no row needs them
+SPECIAL = {"points": 3, "beats": 4}  # columns, and their width, that are empty where no row needs them
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Rows:
     `start` and `end` bound the times of the posts it wants; `life` is NEVER unless FOR still waits for the first post.
     `digest` is a hash of the query's meaning, by which a repeated subscription is recognised. `home` marks the one
     copy that counts where a subscription is kept by several workers. `points` has lon, lat and k of those that ask for
-    the nearest (k is 0 for others), and is empty where none does. `beats` has window, beat and k of those that report
-    frequent terms, alike.
+    the nearest (k is 0 for others), and is empty where none does. `beats` has, alike, of those that report on
+    a beat: window, beat, k of frequent terms (0 for aggregates), and the series of aggregates (`index.series`).
     """
 
     seq: np.ndarray
@@ -42,7 +42,7 @@ class Rows:
     columns: pa.StringArray
     sql: pa.StringArray
     points: np.ndarray = field(default_factory=lambda: np.empty((0, 3)))
-    beats: np.ndarray = field(default_factory=lambda: np.empty((0, 3), np.int64))
+    beats: np.ndarray = field(default_factory=lambda: np.empty((0, 4), np.int64))
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -61,8 +61,13 @@ class Rows:
 
     @property
     def reporting(self) -> np.ndarray:
-        """Which of them report frequent terms."""
-        return self.beats[:, 2] > 0 if len(self.beats) else np.zeros(len(self), np.bool_)
+        """Which of them report on a beat."""
+        return self.beats[:, 1] > 0 if len(self.beats) else np.zeros(len(self), np.bool_)
+
+    @property
+    def aggregating(self) -> np.ndarray:
+        """Which of those report aggregates, and not frequent terms."""
+        return self.reporting & (self.beats[:, 2] == 0) if len(self.beats) else np.zeros(len(self), np.bool_)
 
     def take(self, rows: np.ndarray) -> "Rows":
         picked = {}
@@ -106,7 +111,7 @@ class Rows:
             elif isinstance(columns[0], pa.Array):
                 joined[each.name] = join_strings(columns, lengths)
             elif each.name in SPECIAL and any(len(column) for column in columns):
-                filled = [c if len(c) else np.zeros((n, 3), c.dtype) for c, n in zip(columns, lengths, strict=True)]
+                filled = [c if len(c) else np.zeros((n, SPECIAL[each.name]), c.dtype) for c, n in zip(columns, lengths, strict=True)]
                 joined[each.name] = np.concatenate(filled)
             else:
                 joined[each.name] = np.concatenate(columns)

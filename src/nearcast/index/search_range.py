@@ -2,17 +2,23 @@
 
 The planner knows from counts how often each word occurs and how many rows lie in the blocks that the region and the
 time touch, and takes the cheapest of: words first (the inverted lists, then each post's place), place first (all posts
-of the blocks), or both (only those parts of the lists that lie in the blocks). A fresh segment has no lists.
+of the blocks), or both (only those parts of the lists that lie in the blocks). A fresh segment has no lists. Where a
+time is short, or a condition on an attribute is rare, these come first (`index.shortcuts`).
 """
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from nearcast.index.attributes import satisfied
+from nearcast.index.attributes import names_in, satisfied
+from nearcast.index.columns import whole_column
+from nearcast.index.derived import attributes_of
 from nearcast.index.posts import PostSegment
-from nearcast.index.question import NOTHING, Question, words_in
+from nearcast.index.question import NOTHING, Question, Words, words_in
+from nearcast.index.shortcuts import Candidates, shortcut
+from nearcast.kernels.check import check_rows
 from nearcast.kernels.ranges import range_rows
 
 METHODS = ("place first", "words first", "words in place")
@@ -36,29 +42,53 @@ class Hits:
 
 def search_range(segment: PostSegment, question: Question, gone: np.ndarray = NOTHING) -> Hits:
     """The rows that satisfy the question, ascending; `gone` are deleted rows, ascending."""
-    hits = _rows(segment, question, gone)
-    if question.predicates and len(hits.rows):
-        return Hits(hits.rows[meets_predicates(segment, question, hits.rows)], hits.looked)
+    words = words_in(question, segment)
+    if words.impossible:
+        return Hits(NOTHING, Looked(len(segment), "vocabulary", "no post has the words", 0))
+    first = shortcut(segment, question, words)
+    hits = _rows(segment, question, words, gone) if first is None else _checked(segment, question, words, gone, first)
+    rest = question.predicate_list
+    if first is not None and first.settled is not None:
+        rest = [each for each in rest if each is not first.settled]
+    if rest and len(hits.rows):
+        return Hits(hits.rows[_satisfy(segment, rest, hits.rows)], hits.looked)
     return hits
 
 
 def meets_predicates(segment: PostSegment, question: Question, rows: np.ndarray) -> np.ndarray:
     """Which of the rows satisfy the conditions on attributes."""
-    if not question.predicates:
-        return np.ones(len(rows), np.bool_)
-    table = segment.attributes(rows, question.attribute_columns)
-    if not table.column_names:  # a table without columns forgets how many rows it has
-        table = pa.table({"none": pa.nulls(len(rows))})
-    return satisfied(question.predicates, table)
+    return _satisfy(segment, question.predicate_list, rows)
 
 
-def _rows(segment: PostSegment, question: Question, gone: np.ndarray) -> Hits:
+def _satisfy(segment: PostSegment, predicates: list[list[Any]], rows: np.ndarray) -> np.ndarray:
+    out = np.ones(len(rows), np.bool_)
+    rest = []
+    for predicate in predicates:
+        column = whole_column(segment, predicate[0], len(rows))
+        if column is None:
+            rest.append(predicate)
+        else:
+            out &= column.satisfying(predicate)[0][column.codes[rows]]
+    if rest:
+        wanted = json.dumps(rest)
+        out &= satisfied(wanted, attributes_of(segment, rows, names_in(wanted)))
+    return out
+
+
+def _checked(segment: PostSegment, question: Question, words: Words, gone: np.ndarray, first: Candidates) -> Hits:
+    """Those of some candidates that are right."""
+    rows = first.rows
+    timely = first.timely or question.covers(*segment.times[-2:].tolist())
+    if question.kind or len(words.code) or len(gone) or not timely:
+        checks = (*segment.columns_for_checks, gone, *question.place, words.code, *question.time)
+        rows = check_rows(*(rows, *checks))
+    return Hits(rows, Looked(len(segment), first.method, first.why, len(first.rows)))
+
+
+def _rows(segment: PostSegment, question: Question, words: Words, gone: np.ndarray) -> Hits:
     size = len(segment)
-    words = words_in(question, segment)
-    if words.impossible:
-        return Hits(NOTHING, Looked(size, "vocabulary", "no post has the words", 0))
-    index = (size, words.drivers, words.enough, segment.counts, *segment.inverted, *segment.tree)
     checks = (*segment.columns_for_checks, gone, *question.place, words.code, *question.time)
+    index = (size, words.drivers, words.enough, segment.counts, *segment.inverted, *segment.tree)
     rows, method, touched, runs, candidates = range_rows(*(*index, *checks))
     why = f"{touched:,} of {size:,} posts in {runs:,} runs of blocks touched"
     if not segment.listed:

@@ -139,7 +139,7 @@ def _from_cells(due: Due, window: Window) -> Found:
     order, firsts, _ = groups(due.rows)
     due = due.take(order)
     rows, now = due.rows, int(due.begin[0])
-    length, beat, _ = rows.beats[0].tolist()
+    length, beat = rows.beats[0, :2].tolist()
     cells = window.cells(now - length, now)
     lexicon, empty = window.lexicon, due.empty.copy()
     posts = (*cells.posts, *cells.tables, cells.totals, cells.numbers, FREQUENT)

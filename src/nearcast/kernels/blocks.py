@@ -95,8 +95,10 @@ def relation(kind, west, south, east, north, shape, box):
             for i in range(2):
                 if haversine_km(shape[0], shape[1], box[2 * j], box[2 * i + 1]) > shape[2] - _SURE_KM:
                     return MEETS
+        # A wider box has places on the far side of the earth, though its edges be near.
         inside = box[0] <= shape[0] <= box[2]
-        return COVERS if inside or (box[2] - box[0]) < 180.0 else MEETS
+        wide = box[2] - box[0]
+        return COVERS if wide < 180.0 or (inside and wide == 180.0) else MEETS
     start = 0
     while start < shape.size:  # a polygon: no edge near the box, so all of it lies on one side
         end = start + 1 + 2 * int(shape[start])

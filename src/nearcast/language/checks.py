@@ -1,18 +1,36 @@
-"""What makes no sense in a search, or in a subscription."""
+"""What makes no sense in a search, in a subscription, or where no post has such attributes."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
 
-from nearcast.language.messages import Span, pointed
-from nearcast.language.syntax import Call, During, Select, read_select, span_of
+from nearcast.language.grammar import FUNCTIONS
+from nearcast.language.messages import Span, nearest, pointed, shown
+from nearcast.language.syntax import (
+    Call,
+    Clause,
+    Condition,
+    During,
+    Item,
+    Name,
+    Order,
+    Select,
+    Test,
+    read_select,
+    span_of,
+)
 from nearcast.language.times import moment
 from nearcast.model.errors import QueryError
-from nearcast.model.queries import NearestQuery, RangeQuery, Statement, TermsQuery
+from nearcast.model.queries import AggregateQuery, Measure, NearestQuery, Query, RangeQuery, Statement, TermsQuery
+
+_SHOWN = 8  # names of attributes in a message
+_SLIDES = "time AFTER '1 hour ago'"
 
 
 def check_subscription(statement: Statement) -> None:
     """Raises QueryError where `statement` makes no sense as a subscription, which looks ahead."""
     query = statement.query
-    if isinstance(query, TermsQuery):
+    if isinstance(query, TermsQuery | AggregateQuery):
         _check_reports(statement, query)
         return
     bounds = (query.after, query.since, query.until)
@@ -38,24 +56,81 @@ def check_search(statement: Statement) -> None:
         raise _at(statement, _clause(statement.sql, "FOR"), message, "time AFTER '72 hours ago', or nothing")
 
 
-def _check_reports(statement: Statement, query: TermsQuery) -> None:
-    """Frequent terms are reported on a beat over a window that slides (seed 000 §3.1: δ and T)."""
-    sql = statement.sql
+def check_attributes(statement: Statement, known: Collection[str]) -> None:
+    """Raises QueryError where the WHERE or an aggregate uses an attribute that is not among `known`, pointing at the
+    first. The columns of a SELECT of posts are not looked at: they are null where a post has none.
+    """
+    unknown = _attributes(statement.query) - set(known)
+    if not unknown:
+        return
+    name = next((name for name in _names(_read(statement.sql)) if name.text in unknown), None)
+    word = name.text if name else min(unknown)
+    near = sorted(known)[:_SHOWN]
+    more = f" and {len(known) - len(near)} more" if len(known) > len(near) else ""
+    expected = f"an attribute's name ({', '.join(near)}{more})" if near else "an attribute that posts have"
+    message = f"no post has an attribute {shown(word)}"
+    if name is None:
+        raise QueryError(message)
+    raise pointed(statement.sql, name.span, message, expected, nearest(word, known))
+
+
+def check_numbers(statement: Statement, kinds: Mapping[str, Collection[str]]) -> None:
+    """Raises QueryError where an aggregate of numbers is of an attribute that has none, pointing at it. `kinds` has
+    those of the values of each attribute (`model.posts`).
+    """
+    query = statement.query
+    if not isinstance(query, AggregateQuery):
+        return
+    values = [*(each.value for each in query.outputs), *(each.value for each in query.having)]
+    for value in (*values, *(each.value for each in query.order)):
+        if not isinstance(value, Measure) or value.function in ("count", "topk") or value.of in (None, "ts"):
+            continue
+        wanted, what = ("ift", "numbers or times") if value.function in ("min", "max") else ("if", "numbers")
+        have = kinds.get(value.of or "", "")
+        if have and not set(have) & set(wanted):
+            name = next((name for name in _names(_read(statement.sql)) if name.text == value.of), None)
+            are = "times" if "t" in have else "strings" if {*have} <= {"s", "j"} else "no numbers"
+            message = f"{FUNCTIONS[value.function]} is of {what}, and the values of {value.of} are {are}"
+            raise _at(statement, name.span if name else None, message, f"Count({value.of}), or an attribute of {what}")
+
+
+def _attributes(query: Query) -> set[str]:
+    """The names of attributes that an answer depends on."""
+    used: list[Measure | str] = [each.name for each in query.predicates]
+    if isinstance(query, AggregateQuery):
+        used += query.group_by
+        used += [each.value for each in query.outputs]
+        used += [each.value for each in query.having]
+        used += [each.value for each in query.order]
+    names = {each.of if isinstance(each, Measure) else each for each in used}
+    return {name for name in names if name is not None} - {"text", "ts"}
+
+
+def _check_reports(statement: Statement, query: TermsQuery | AggregateQuery) -> None:
+    """Reports come on a beat, over a window that slides (seed 000 §3.1: δ and T; seed 003 §5.2), or of aggregates with
+    no time since the start.
+    """
+    sql, terms = statement.sql, isinstance(query, TermsQuery)
+    what = "frequent terms" if terms else "aggregates"
     if query.since or query.until:
         message = "the window of a subscription slides: AFTER gives its length, FOR ends the subscription"
-        raise _at(statement, _during(sql, 2), message, "time AFTER '1 hour ago' in place of BETWEEN")
-    if query.after is None:
+        raise _at(statement, _during(sql, 2), message, f"{_SLIDES} in place of BETWEEN")
+    if query.after is None and terms:
         message = "a subscription to frequent terms counts over a window, and this one has none"
-        raise _at(statement, _function(sql), message, "time AFTER '1 hour ago' in the WHERE")
-    if query.after.ago is None:
+        raise _at(statement, _function(sql), message, f"{_SLIDES} in the WHERE")
+    if query.after is not None and query.after.ago is None:
         message = "the window of a subscription slides, so it cannot begin at a fixed time"
         raise _at(statement, _during(sql, 1), message, "a length of time such as '1 hour ago'")
-    if query.after.ago <= 0:
+    if query.after is not None and query.after.ago is not None and query.after.ago <= 0:
         raise _at(statement, _first_ago(sql), "this window has no length", "a length of time such as '1 hour ago'")
-    if query.k < 1:
+    if isinstance(query, TermsQuery) and query.k < 1:
         raise _at(statement, _function(sql), "a report has at least one term", "TopK(text, 10)")
+    if isinstance(query, AggregateQuery) and query.approximate:
+        select = _read(sql)
+        message = "the reports of a subscription are exact; APPROXIMATE is for searches"
+        raise _at(statement, select.approximate if select else None, message, "no APPROXIMATE")
     if query.beat is None:
-        message = "a subscription to frequent terms reports on a beat, and this one has none"
+        message = f"a subscription to {what} reports on a beat, and this one has none"
         raise _at(statement, _function(sql), message, "SYNC 1 minute at the end")
 
 
@@ -79,7 +154,8 @@ def _clause(sql: str, word: str) -> Span | None:
 def _function(sql: str) -> Span | None:
     select = _read(sql)
     items = (select.items or ()) if select else ()
-    return next((span_of(item.operand) for item in items if isinstance(item.operand, Call)), None)
+    calls = [item.operand for item in items if isinstance(item.operand, Call)]
+    return next((span_of(operand) for operand in (*calls, *(item.operand for item in items))), None)
 
 
 def _first_ago(sql: str) -> Span | None:
@@ -98,3 +174,20 @@ def _during(sql: str, moments: int) -> Span | None:
 def _times(sql: str) -> Iterator[During]:
     select = _read(sql)
     yield from (condition for condition in (select.where if select else ()) if isinstance(condition, During))
+
+
+def _names(node: Any) -> Iterator[Name]:
+    """The names in a query that may be attributes', in the order of the text."""
+    match node:
+        case Name():
+            yield node
+        case Item(operand=operand):
+            yield from _names(operand)
+        case Call(arguments=arguments):
+            yield from _names(arguments)
+        case tuple():
+            for each in node:
+                yield from _names(each)
+        case Select() | Condition() | Clause() | Test() | Order():
+            for field in fields(node):
+                yield from _names(getattr(node, field.name))

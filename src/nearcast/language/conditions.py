@@ -83,10 +83,11 @@ def _predicate(sql: str, condition: Condition) -> Predicate:
         raise pointed(sql, name.span, f"{column} is part of the place", "loc INSIDE RECT(…), CIRCLE(…) or POLYGON(…)")
     if column in ("id", "ts", "text"):
         raise pointed(sql, name.span, f"{column} is no attribute", "loc, text, time or an attribute's name")
-    return Predicate(name.text, condition.operator, tuple(_scalar(sql, value) for value in condition.values))
+    return Predicate(name.text, condition.operator, tuple(scalar(sql, value) for value in condition.values))
 
 
-def _scalar(sql: str, node: Number | String | Constant) -> Scalar:
+def scalar(sql: str, node: Number | String | Constant) -> Scalar:
+    """The value that a condition compares with."""
     match node:
         case String(text=text):
             return text

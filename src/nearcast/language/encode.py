@@ -8,16 +8,36 @@ from nearcast.geo import regions
 from nearcast.language.dnf import to_dnf
 from nearcast.model.errors import QueryError
 from nearcast.model.expressions import Conjunction, Expression, Literal
-from nearcast.model.ops import BEGINNING, CODE_LAST, CODE_LENGTH_MASK, CODE_NEGATIVE, NEAREST, NEVER, RANGE, TERMS
-from nearcast.model.queries import Conditions, NearestQuery, TermsQuery, TimeBound
+from nearcast.model.ops import (
+    AGGREGATES,
+    BEGINNING,
+    CODE_LAST,
+    CODE_LENGTH_MASK,
+    CODE_NEGATIVE,
+    NEAREST,
+    NEVER,
+    RANGE,
+    TERMS,
+)
+from nearcast.model.queries import (
+    AggregateQuery,
+    Conditions,
+    Having,
+    Measure,
+    NearestQuery,
+    Ordering,
+    Output,
+    TermsQuery,
+    TimeBound,
+)
 
 
 def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:
     """The values of QUERY_FIELDS for a query of any kind: what it asks of a post.
 
     Times relative to the stream's clock need `clock`; ValueError without it. The one exception is the window of
-    frequent terms: it slides with the reports of a subscription, which no clock is known for, and does not bound its
-    posts. A query that nothing can match has the empty time [0, 0).
+    frequent terms and aggregates: it slides with the reports of a subscription, which no clock is known for, and does
+    not bound its posts. A query that nothing can match has the empty time [0, 0).
     """
     kind, box, shape = regions.encode(query.region)
     min_lon, min_lat, max_lon, max_lat = box
@@ -25,7 +45,9 @@ def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:
     code = encode_expression(query.text)
     if code is None or since >= until:
         code, since, until = code or [], 0, 0
-    columns = getattr(query, "columns", None)  # frequent terms have none
+    columns: Any = getattr(query, "columns", None)  # frequent terms have none
+    if isinstance(query, AggregateQuery):
+        columns = _aggregates(query)
     predicates = [[each.name, each.op, list(each.values)] for each in query.predicates]
     return {
         "region_kind": kind,
@@ -51,7 +73,41 @@ def _asked(query: Conditions) -> dict[str, Any]:
         return asked | {"asks": NEAREST, "k": query.k, "at_lon": float(query.lon), "at_lat": float(query.lat)}
     if isinstance(query, TermsQuery) and query.beat is not None and query.after and query.after.ago is not None:
         return asked | {"asks": TERMS, "k": query.k, "window": query.after.ago, "beat": query.beat}
+    if isinstance(query, AggregateQuery) and query.beat is not None:
+        window = query.after.ago if query.after else 0
+        return asked | {"asks": AGGREGATES, "window": window or 0, "beat": query.beat}
     return asked
+
+
+def _aggregates(query: AggregateQuery) -> dict[str, Any]:
+    """What an aggregate asks of each group of posts; `decode_aggregates` is the way back."""
+    return {
+        "outputs": [[output.name, _value(output.value)] for output in query.outputs],
+        "group_by": list(query.group_by),
+        "having": [[_value(each.value), each.op, each.literal] for each in query.having],
+        "order": [[_value(each.value), each.descending] for each in query.order],
+        "limit": query.limit,
+    }
+
+
+def _value(value: Measure | str) -> Any:
+    return value if isinstance(value, str) else [value.function, value.of, value.k]
+
+
+def decode_aggregates(columns: str) -> AggregateQuery:
+    """The aggregate of which the `columns` of a subscription tell, without its conditions."""
+    told = json.loads(columns)
+
+    def value(written: Any) -> Measure | str:
+        return written if isinstance(written, str) else Measure(*written)
+
+    return AggregateQuery(
+        outputs=tuple(Output(name, value(written)) for name, written in told["outputs"]),
+        group_by=tuple(told["group_by"]),
+        having=tuple(Having(value(written), op, literal) for written, op, literal in told["having"]),
+        order=tuple(Ordering(value(written), descending) for written, descending in told["order"]),
+        limit=told["limit"],
+    )
 
 
 def encode_expression(expression: Expression | None) -> list[int] | None:
@@ -93,7 +149,9 @@ def _encode_conjunction(conjunction: Conjunction) -> list[int]:
 def _times(query: Conditions, clock: int | None) -> tuple[int, int]:
     """[since, until) of the bounds, of which `after` excludes its moment and `until` includes it."""
     starts = [BEGINNING]
-    sliding = isinstance(query, TermsQuery) and clock is None and query.after and query.after.ago is not None
+    sliding = (
+        isinstance(query, TermsQuery | AggregateQuery) and clock is None and query.after and query.after.ago is not None
+    )
     if query.after and not sliding:
         starts.append(_absolute(query.after, clock) + 1)
     if query.since:

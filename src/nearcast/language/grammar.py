@@ -1,6 +1,6 @@
 """The grammar of the one SELECT that asks every kind of question (INTERFACE.md, after STAR's language, seed 003).
 
-All kinds are recognised here; which of them have a meaning yet is decided in `parser`. Names that only one place can
+All kinds are recognised here; what has a meaning is decided in `parser` and `aggregates`. Names that only one place can
 take (a unit, an attribute, a region) are terminals of their own: the contextual lexer tells them apart by where they
 stand, and an error can say what was expected there in plain words.
 """
@@ -10,12 +10,15 @@ RESERVED = (
     "SELECT", "FROM", "WHERE", "AND", "OR", "NOT", "BETWEEN", "IN", "IS", "NULL", "TRUE", "FALSE", "GROUP", "HAVING",
     "ORDER", "LIMIT", "FOR", "SYNC", "WINDOW", "EXPLAIN", "AS",
 )
-_FREE = ("STREAM", "LOC", "TEXT", "TIME", "INSIDE", "CONTAINS", "OVERLAPS", "AFTER", "BY", "ASC", "DESC")  # also names
+_FREE = (  # also names
+    "STREAM", "LOC", "TEXT", "TIME", "INSIDE", "CONTAINS", "OVERLAPS", "AFTER", "BY", "ASC", "DESC", "APPROXIMATE",
+)
 # fmt: on
 KEYWORDS = frozenset((*RESERVED, *_FREE))
+FUNCTIONS = {"count": "Count", "sum": "Sum", "avg": "Avg", "min": "Min", "max": "Max", "topk": "TopK"}
 
 _RULES = r"""
-start: [EXPLAIN] SELECT items FROM STREAM [where] clause* ";"*
+start: [EXPLAIN] SELECT [APPROXIMATE] items FROM STREAM [where] clause* ";"*
 
 items: "*" -> everything
      | item ("," item)*
@@ -89,6 +92,7 @@ PLAIN_WORDS = {
     "NAME": "a column's name",
     "ATTRIBUTE": "an attribute's name",
     "REGION": "RECT, CIRCLE, POLYGON or a region's name",
+    "AS": "AS",
     "FROM": "FROM",
     "STREAM": "stream",
     "WHERE": "WHERE",
@@ -114,6 +118,8 @@ PLAIN_WORDS = {
     "COMMA": "','",
     "LPAR": "'('",
     "RPAR": "')'",
+    "GROUP": "GROUP BY",
+    "HAVING": "HAVING",
     "ORDER": "ORDER BY",
     "LIMIT": "LIMIT",
     "FOR": "FOR",

@@ -15,6 +15,7 @@ _SHAPES = {
     "POLYGON": "POLYGON('POLYGON((lon lat, …))')",
 }
 _POINT = "POINT(lon, lat)"
+_ADDS = 'nearcast region add NAME "RECT(…)" gives a region a name'
 _KM = {"km": 1.0, "m": 0.001}
 
 
@@ -23,12 +24,20 @@ def parse_region(text: str, regions: Mapping[str, Region] | None = None) -> Regi
     return region_of(text, read_region(text), regions or {})
 
 
+def named(name: str) -> None:
+    """Raises BadInput where `name` cannot be the name of a region."""
+    if not name.strip() or "`" in name or not name.isprintable():
+        raise BadInput(f"{shown(name)!r} is no name for a region: give it letters, such as downtown")
+    if name.upper() in _SHAPES:
+        raise BadInput(f"{name} is a shape, and cannot be a region's name as well")
+
+
 def region_of(sql: str, node: Operand, regions: Mapping[str, Region]) -> Region:
     """What a region's node means, with the names of `regions`."""
     if isinstance(node, Name):
         if node.text in regions:
             return regions[node.text]
-        raise _unknown(sql, node, regions)
+        raise _unknown(sql, node, regions, f" ({_ADDS})")
     shape, arguments = node.name.text.upper(), node.arguments
     if shape not in _SHAPES:
         raise _unknown(sql, node.name, regions)
@@ -54,9 +63,9 @@ def point_of(sql: str, node: Argument) -> tuple[float, float]:
     return _degrees(sql, node.arguments[0], "longitude"), _degrees(sql, node.arguments[1], "latitude")
 
 
-def _unknown(sql: str, name: Name, regions: Mapping[str, Region]) -> BadInput:
+def _unknown(sql: str, name: Name, regions: Mapping[str, Region], hint: str = "") -> BadInput:
     message, expected = f"there is no region {shown(name.text)}", "RECT, CIRCLE, POLYGON or a region's name"
-    return pointed(sql, name.span, message, expected, nearest(name.text, [*_SHAPES, *regions]))
+    return pointed(sql, name.span, message, expected + hint, nearest(name.text, [*_SHAPES, *regions]))
 
 
 def _rect(sql: str, arguments: tuple[Argument, ...]) -> Rect:

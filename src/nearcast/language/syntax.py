@@ -10,7 +10,7 @@ from typing import Any, Literal
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from nearcast.language.grammar import GRAMMAR, KEYWORDS, PLAIN_WORDS, RESERVED, STRING
+from nearcast.language.grammar import FUNCTIONS, GRAMMAR, KEYWORDS, PLAIN_WORDS, RESERVED, STRING
 from nearcast.language.messages import Span, either, nearest, pointed, shown
 from nearcast.model.errors import QueryError
 
@@ -112,6 +112,15 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Test:
+    """A condition on groups, of the HAVING; `operator` is one of = <> < <= > >=."""
+
+    operand: Operand
+    operator: str
+    value: Number | String | Constant
+
+
+@dataclass(frozen=True)
 class Order:
     operand: Operand
     descending: bool
@@ -130,6 +139,7 @@ class Clause:
 @dataclass(frozen=True)
 class Select:
     explain: bool
+    approximate: Span | None  # of the word
     items: tuple[Item, ...] | None  # None for *
     where: tuple[Inside | Words | During | Condition, ...]
     clauses: tuple[Clause, ...]
@@ -201,6 +211,8 @@ def _explained(sql: str, problem: UnexpectedInput) -> QueryError:
     else:
         word = re.compile(r"\w+|.", re.DOTALL).match(sql, start)[0]  # type: ignore[index]
     span, upper = Span(start, start + len(word)), word.upper()
+    if told := _about_the_word_before(sql, start, accepted):
+        return told
     if upper == "OR" and "AND" in accepted:
         return pointed(sql, span, "conditions are joined by AND; OR works inside CONTAINS '…'", "AND")
     if upper in ("NOT", "(") and "LOC" in accepted:
@@ -211,6 +223,22 @@ def _explained(sql: str, problem: UnexpectedInput) -> QueryError:
         expected += f" (a name that is also a word of the language goes in backticks: `{word}`)"
     meant = nearest(word, [PLAIN_WORDS[name] for name in accepted if name in KEYWORDS & PLAIN_WORDS.keys()])
     return pointed(sql, span, f"{shown(word)} does not belong here", expected, meant)
+
+
+def _about_the_word_before(sql: str, start: int, accepted: set[str]) -> QueryError | None:
+    """Where a word was taken for a name, what comes after it is not what is wrong."""
+    before = re.compile(r"(\w+)\s*$").search(sql, max(0, start - 100), start)
+    if before is None:
+        return None
+    word, span = before[1], Span(*before.span(1))
+    if word.upper() == "DISTINCT" and "NAME" not in accepted:
+        return pointed(sql, span, "DISTINCT is not offered", "GROUP BY, which gives each value of an attribute once")
+    if sql[start] == "(" and "COMPARISON" in accepted and word.lower() in FUNCTIONS:
+        message = "a condition on an aggregate is one on groups, not on posts"
+        return pointed(sql, span, message, f"HAVING {word}(…) after the GROUP BY")
+    if "FROM" in accepted and nearest(word, ["APPROXIMATE"]):
+        return pointed(sql, span, f"{shown(word)} does not belong here", meant="APPROXIMATE")
+    return None
 
 
 def _plain(terminals: set[str]) -> str:
@@ -237,8 +265,9 @@ class _Nodes(Transformer[Token, Any]):
     """Builds the nodes while parsing, so that no tree is walked and depth costs no stack."""
 
     def start(self, explain: Token | None, *rest: Any) -> Select:
-        _select, items, _from, _stream, where, *clauses = rest
-        return Select(explain is not None, items, where or (), tuple(clauses))
+        _select, approximate, items, _from, _stream, where, *clauses = rest
+        about = _span(approximate) if approximate else None
+        return Select(explain is not None, about, items, where or (), tuple(clauses))
 
     def everything(self) -> None:
         return None
@@ -312,8 +341,8 @@ class _Nodes(Transformer[Token, Any]):
         descending = direction is not None and direction.type == "DESC"
         return Order(operand, descending, _span(direction) if direction else None)
 
-    def condition(self, operand: Operand, operator: Token, value: Any) -> tuple[Any, ...]:
-        return (operand, str(operator), value)
+    def condition(self, operand: Operand, operator: Token, value: Any) -> Test:
+        return Test(operand, "<>" if operator == "!=" else str(operator), value)
 
     def _clause(self, word: Token, *body: Any) -> Clause:
         return Clause(word.type, _span(word), tuple(each for each in body if not isinstance(each, Token)))

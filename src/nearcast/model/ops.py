@@ -12,7 +12,7 @@ An encoded subscription carries everything a worker needs to match it:
 - `predicates` and `columns` as JSON, null where the query has none.
 - `asks`: what the query asks of the posts that meet its conditions: RANGE, all of them; NEAREST, the `k` nearest to
   the place `at_lon`, `at_lat`; TERMS, the `k` most frequent terms, over a window of length `window`, at each `beat`
-  (microseconds).
+  (microseconds); AGGREGATES, those of which `columns` tells, over a window (0: since the start), at each `beat`.
 - `life` in microseconds, NEVER for a subscription without FOR. `since`/`until`: absolute bounds [since, until) on the
   time of its posts.
 """
@@ -22,7 +22,7 @@ import pyarrow as pa
 SUBSCRIBE, UNSUBSCRIBE, SEARCH, DELETE = range(4)
 OP_NAMES = {"subscribe": SUBSCRIBE, "unsubscribe": UNSUBSCRIBE, "search": SEARCH, "delete": DELETE}
 
-RANGE, NEAREST, TERMS = range(3)
+RANGE, NEAREST, TERMS, AGGREGATES = range(4)
 
 BEGINNING = -(2**63)  # before every post
 NEVER = 2**63 - 1  # after every post

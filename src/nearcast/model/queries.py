@@ -80,7 +80,63 @@ class TermsQuery(Conditions):
     beat: int | None = None
 
 
-Query = RangeQuery | NearestQuery | TermsQuery
+@dataclass(frozen=True)
+class Measure:
+    """One aggregate of a SELECT (seed 003 §3.1): `function` is count, sum, avg, min, max or topk.
+
+    `of` is the attribute it is taken of: None for Count(id) and Count(*), which count posts, and "text" for TopK, whose
+    `k` most frequent terms it is (a term counts once a post). Count of an attribute counts the posts that have it; sum,
+    avg, min and max are of its numbers (min and max also of times, `ts` included) and null where there are none.
+    """
+
+    function: str
+    of: str | None = None
+    k: int = 0
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of the answer: an aggregate, or an attribute of the GROUP BY (its name)."""
+
+    name: str
+    value: Measure | str
+
+
+@dataclass(frozen=True)
+class Having:
+    """A condition on a group: `op` is one of = <> < <= > >=. False of a null."""
+
+    value: Measure | str
+    op: str
+    literal: Scalar
+
+
+@dataclass(frozen=True)
+class Ordering:
+    value: Measure | str
+    descending: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateQuery(Conditions):
+    """Aggregates of the posts that meet the conditions, by group (STAR's snapshot and continuous queries, seed 003).
+
+    One row a group; a post without an attribute is in the group of its null. Without GROUP BY there is one row, also of
+    no posts. Rows come in `order`, nulls last, ties by the attributes of the GROUP BY in their order (ascending, nulls
+    last, numbers before times before strings before truth values); at most `limit` of them. `beat` as in TermsQuery.
+    `approximate`: TopK may come from summaries, with its error bound.
+    """
+
+    outputs: tuple[Output, ...]
+    group_by: tuple[str, ...] = ()
+    having: tuple[Having, ...] = ()
+    order: tuple[Ordering, ...] = ()
+    limit: int | None = None
+    beat: int | None = None
+    approximate: bool = False
+
+
+Query = RangeQuery | NearestQuery | TermsQuery | AggregateQuery
 
 
 @dataclass(frozen=True)

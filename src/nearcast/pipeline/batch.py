@@ -14,11 +14,12 @@ from nearcast.pipeline.plan import Plan, open_frequencies
 from nearcast.pipeline.route import route_ops, route_posts, route_rejects
 from nearcast.pipeline.sampling import op_sample, own_sample, post_sample
 from nearcast.pipeline.second_round import second_round
-from nearcast.pipeline.settings import Settings
+from nearcast.pipeline.settings import DERIVE, Settings
 from nearcast.pipeline.work import work
 from nearcast.routing.routers import BLIND, DEFAULT, build
 from nearcast.routing.sample import Sample
 from nearcast.routing.table import RoutingTable
+from nearcast.sources.derive.chosen import recorded
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import TERMS, Manifest, SegmentRef, commit
 from nearcast.state.sweep import empty_spool
@@ -39,7 +40,7 @@ def begin(state: StateDirectory, settings: Settings, sample: Given = None, ops: 
     A state with another router than `settings` ask for gets that one, built from what the state holds; `align` then
     gives each worker its subscriptions.
     """
-    manifest = create(state, settings)
+    manifest = with_derived(state, settings, create(state, settings))
     if manifest.router is None:
         return first_router(state, settings, manifest, given(sample), ops)
     plan = Plan(str(state.root), manifest, settings, manifest.batch)
@@ -50,6 +51,16 @@ def begin(state: StateDirectory, settings: Settings, sample: Given = None, ops: 
             seen = seen if posts is None else replace(seen, posts=post_sample(posts, plan.tokenizer))
         return commit(state.manifests, manifest, with_router(state, settings, manifest, seen))
     return manifest
+
+
+def with_derived(state: StateDirectory, settings: Settings, manifest: Manifest) -> Manifest:
+    """The manifest that records what is derived from now on; models are copied into the state."""
+    if settings.derive is None:
+        return manifest
+    chosen = list(recorded(state.root, settings.derive))
+    if chosen == manifest.settings.get(DERIVE, []):
+        return manifest
+    return commit(state.manifests, manifest, replace(manifest, settings={**manifest.settings, DERIVE: chosen}))
 
 
 def given(table: Given) -> pa.Table | None:
@@ -64,7 +75,8 @@ def first_router(
         after = replace(after, first_post=posts["ts"][0].as_py(), segments=(sample_terms(state, settings, posts),))
     plan = Plan(str(state.root), after, settings)
     asked = None if settings.router in (None, *BLIND) else given(ops)
-    seen = Sample(post_sample(posts, plan.tokenizer), op_sample(asked, plan.tokenizer, open_frequencies(plan)))
+    queries = op_sample(asked, plan.tokenizer, open_frequencies(plan), plan.regions)
+    seen = Sample(post_sample(posts, plan.tokenizer), queries)
     return commit(state.manifests, manifest, with_router(state, settings, after, seen))
 
 

@@ -19,13 +19,14 @@ from nearcast.index.rows import Rows
 from nearcast.index.segment import Ends, Segment
 from nearcast.index.subscriptions import read_logs, standing_ends
 from nearcast.kernels.register import file_codes
-from nearcast.model.ops import BEGINNING, NEVER, RANGE
+from nearcast.model.ops import AGGREGATES, BEGINNING, NEVER, RANGE
 from nearcast.model.ops import NEAREST as NEAREST_ASKED
 from nearcast.model.ops import TERMS as TERMS_ASKED
+from nearcast.pipeline.beats import ON_A_BEAT, open_standing
 from nearcast.pipeline.closest import is_nearest
+from nearcast.pipeline.partials import needed, read_partials, spent
 from nearcast.pipeline.plan import Plan, open_frequencies, open_reach, open_segments, write_closest, write_segment
 from nearcast.pipeline.report import Report
-from nearcast.pipeline.terms import open_standing
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.deletes import deletes_for
 from nearcast.state.files import open_table, write_parquet, write_table
@@ -34,6 +35,7 @@ from nearcast.state.manifest import (
     DELETES,
     ENDS,
     NEAREST,
+    PARTIALS,
     POSTS,
     REJECTS,
     RESULTS,
@@ -76,6 +78,7 @@ class Chores:
             self.merge_results()
             self.merge_terms()
             self.merge_answers()
+            self.merge_partials()
             self.merge_plain()
 
     def mine(self, kind: str) -> list[SegmentRef]:
@@ -112,7 +115,7 @@ class Chores:
         refs, clock = self.mine(WINDOW), self.manifest.clock
         if not refs or clock is None:
             return
-        standing = [part for part in open_standing(self.plan, self.manifest)]
+        standing = open_standing(self.plan, self.manifest, (TERMS_ASKED,))
         oldest = [
             int((part.following - part.window)[part.following < part.stop].min(initial=NEVER)) for part in standing
         ]
@@ -191,7 +194,7 @@ class Chores:
     def merge_subscriptions(self) -> None:
         """At most one rewriting of those to ranges; and of the others, which are worker 0's."""
         refs = self.mine(SUBSCRIPTIONS)
-        for asks in (RANGE, NEAREST_ASKED, TERMS_ASKED):
+        for asks in (RANGE, NEAREST_ASKED, TERMS_ASKED, AGGREGATES):
             some = [ref for ref in refs if ref.asks == asks]
             if some:
                 self.merge_some(some)
@@ -323,13 +326,30 @@ class Chores:
             name, size = write_closest(self.plan, filed(rows, reach), reach, self.worker)
             facts = {"ended": ended, "folded": self.plan.batch - 1, "asks": NEAREST_ASKED}
             return self.ref(SUBSCRIPTIONS, name, len(rows), size, old, **facts)
-        reporting = old[0].asks == TERMS_ASKED
+        reporting = old[0].asks in ON_A_BEAT
         segment = Segment.build(Rows(**{**rows.__dict__, "code": code}), PYRAMID if reporting else self.plan.filing)
         name, size = write_segment(self.plan, segment, self.worker)
-        facts = {"ended": ended, "folded": self.plan.batch - 1} | ({"asks": TERMS_ASKED} if reporting else {})
+        facts = {"ended": ended, "folded": self.plan.batch - 1} | ({"asks": old[0].asks} if reporting else {})
         return self.ref(SUBSCRIPTIONS, name, len(rows), size, old, **facts)
 
     # -- the rest, by worker 0 -----------------------------------------------------------------------------------------
+
+    def merge_partials(self) -> None:
+        """What was counted for standing aggregates, without what no report will need."""
+        refs = self.manifest.of(PARTIALS)
+        gone = spent(self.plan, refs) if refs else []
+        if gone:
+            self.report.gone += [ref.name for ref in gone]
+            refs = [ref for ref in refs if ref not in gone]
+        old = refs if any(ref.facts.get("replaced") for ref in refs) else to_merge(refs)
+        if not old:
+            return
+        merged = needed(self.plan, read_partials(self.plan.state, old))
+        name, new = self.name(PARTIALS), []
+        if len(merged):
+            size = merged.write(self.plan.state.path(name))
+            new = [self.ref(PARTIALS, name, len(merged), size, old)]
+        self.replace(old, new)
 
     def expire_results(self) -> None:
         """Segments of results that `--keep-results` has passed. Sinks had them: they deliver after every commit."""

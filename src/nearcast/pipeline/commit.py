@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from nearcast.pipeline.observe import KEPT
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
+from nearcast.pipeline.settings import KEEP_SIZE
 from nearcast.state.deletes import still_needed
 from nearcast.state.manifest import RESULTS, STATISTICS, Manifest, SegmentRef, commit
 
@@ -38,10 +40,17 @@ def following(plan: Plan, query_id: str, reports: Sequence[Report], extra: Seque
         next_seq=next_seq,
         next_op=before.next_op + max((report.ops for report in reports), default=0),
         counts=counts,
+        settings=noted(before, plan.settings.keep_size),
         load=[worker_load(report) for report in reports],
         aligned=plan.layout,
         segments=tuple(recent(still_needed(before.replacing(gone, new)), plan.batch)),
     )
+
+
+def noted(before: Manifest, keep_size: int | None) -> dict[str, Any]:
+    """The settings of the state, with the budget of the run that goes on."""
+    rest = {name: value for name, value in before.settings.items() if name != KEEP_SIZE}
+    return rest if keep_size is None else {**rest, KEEP_SIZE: keep_size}
 
 
 def recent(refs: Sequence[SegmentRef], batch: int) -> list[SegmentRef]:

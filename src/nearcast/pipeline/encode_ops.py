@@ -23,6 +23,7 @@ from nearcast.language.keywords import parse_contains
 from nearcast.model.errors import BadInput
 from nearcast.model.expressions import Or
 from nearcast.model.ops import (
+    AGGREGATES,
     BEGINNING,
     CODE_LAST,
     NEAREST,
@@ -36,7 +37,7 @@ from nearcast.model.ops import (
     TERMS,
 )
 from nearcast.model.posts import REJECTS
-from nearcast.model.queries import Query, TermsQuery
+from nearcast.model.queries import AggregateQuery, Query, TermsQuery
 from nearcast.model.regions import EVERYWHERE, RECT, Circle, Region
 from nearcast.sources.op_records import BEAT_COLUMNS
 from nearcast.text.tokenizer import Tokenizer
@@ -75,9 +76,7 @@ def encode_ops(
         parts.append(
             (
                 rows,
-                _one_by_one(
-                    rows, lambda i: _encode_sql(texts[i], kinds[i], tokenizer, regions or {}, longest), reasons
-                ),
+                _one_by_one(rows, lambda i: _encode_sql(texts[i], kinds[i], tokenizer, regions, longest), reasons),
             )
         )
     if bulk.any():
@@ -113,7 +112,7 @@ def digests_of(queries: pa.Table) -> np.ndarray:
             extra += np.where(texts.is_null().to_numpy(zero_copy_only=False), np.uint64(0), hashed * np.uint64(salt))
     asks, k, lon, lat = (queries[name].to_numpy() for name in ("asks", "k", "at_lon", "at_lat"))
     if asks.any():
-        terms = asks == TERMS
+        terms = (asks == TERMS) | (asks == AGGREGATES)
         lon = np.where(terms, queries["window"].to_numpy(), lon)
         lat = np.where(terms, queries["beat"].to_numpy(), lat)
         about = fingerprints(*(frozen(each) for each in (k, asks != RANGE, asks.astype(np.int64), lon, lat)))
@@ -166,7 +165,7 @@ def _one_by_one(rows: np.ndarray, encode: Callable[[int], dict[str, Any]], reaso
 
 
 def _encode_sql(
-    sql: str, kind: int, tokenizer: Tokenizer, regions: Mapping[str, Region], longest: int | None
+    sql: str, kind: int, tokenizer: Tokenizer, regions: Mapping[str, Region] | None, longest: int | None
 ) -> dict[str, Any]:
     statement = parse(sql, tokenizer, regions)
     if kind == SUBSCRIBE:
@@ -179,7 +178,7 @@ def _encode_sql(
 
 def check_window(query: Query, longest: int | None) -> None:
     """Standing windows may not be longer than posts are kept."""
-    window = query.after.ago if isinstance(query, TermsQuery) and query.after else None
+    window = query.after.ago if isinstance(query, TermsQuery | AggregateQuery) and query.after else None
     if longest is not None and window is not None and window > longest:
         raise BadInput(TOO_LONG)
 

@@ -13,12 +13,13 @@ from nearcast.index.rows import Rows
 from nearcast.index.segment import Segment
 from nearcast.kernels.grid import SUMMARY_BITS, set_bits
 from nearcast.model.ops import RANGE
-from nearcast.pipeline.settings import Settings
+from nearcast.pipeline.settings import DERIVE, Settings
 from nearcast.routing.table import RoutingTable
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.directory import StateDirectory
 from nearcast.state.files import write_table
 from nearcast.state.manifest import SUBSCRIPTIONS, TERMS, Manifest, SegmentRef
+from nearcast.state.regions import Regions
 from nearcast.state.terms import TermTable, frequencies
 from nearcast.text.tokenizer import Tokenizer
 
@@ -46,6 +47,16 @@ class Plan:
     @property
     def tokenizer(self) -> Tokenizer:
         return Tokenizer(keep_accents=self.settings.keep_accents)
+
+    @property
+    def regions(self) -> Regions:
+        """Those that have a name; what an op was taken to mean stays, whatever the name stands for later."""
+        return Regions(self.root)
+
+    @property
+    def derives(self) -> tuple[str, ...]:
+        """The attributes that are derived of every post and stored with it (`sources.derive`)."""
+        return tuple(self.manifest.settings.get(DERIVE, ()))
 
     @property
     def router(self) -> RoutingTable:

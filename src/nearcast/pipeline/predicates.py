@@ -3,7 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index.attributes import satisfied
+from nearcast.index.attributes import names_in, satisfied
+from nearcast.index.derived import with_derived
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Matches
 
@@ -17,5 +18,6 @@ def predicates_hold(rows: Rows, matches: Matches, posts: pa.Table) -> np.ndarray
     codes = texts.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     for code, predicates in enumerate(texts.dictionary.to_pylist()):
         pairs = np.flatnonzero(codes == code)
-        keep[pairs] = satisfied(predicates, posts.take(pa.array(matches.posts[pairs])))
+        paired = posts.take(pa.array(matches.posts[pairs]))
+        keep[pairs] = satisfied(predicates, with_derived(paired, names_in(predicates)))
     return keep

@@ -1,8 +1,9 @@
-"""Reports of frequent terms (SSTD's CTQ, seed 000 §6.3): the second round of a batch in which a beat has fired.
+"""Reports on a beat, of frequent terms (SSTD's CTQ, seed 000 §6.3) and of aggregates (STAR, seed 003 §5): the second
+round of a batch in which a beat has fired.
 
 A beat fires when the stream's clock, less the lateness, has passed it. All posts of the batch are stored by then, so
-what a worker counts for its share of the groups is what a search at that moment would give. The driver puts the reports
-in order, and keeps how far each subscription has come.
+what a worker counts for its share is what a search at that moment would give. The driver puts the reports in order, and
+keeps how far each subscription has come.
 """
 
 import uuid
@@ -15,10 +16,13 @@ from nearcast.index.lexicon import Speller
 from nearcast.index.subscriptions import ids_of
 from nearcast.index.term_groups import Due, report
 from nearcast.index.window import Window, Windows
+from nearcast.model.ops import AGGREGATES
+from nearcast.model.ops import TERMS as TERMS_ASKED
 from nearcast.model.posts import BASE_FIELDS
+from nearcast.pipeline.aggregate_reports import report_aggregates
+from nearcast.pipeline.beats import due_reports, open_standing, reporting_refs
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report, Round
-from nearcast.pipeline.terms import due_reports, open_standing, terms_refs
 from nearcast.reader.dictionary import spelt_words
 from nearcast.reader.segments import OpenFiles
 from nearcast.reader.stop_words import stop_terms
@@ -31,7 +35,7 @@ DRIVER = 997  # in the names of its files
 SPOOLED = pa.schema(
     [
         ("seq", pa.int64()), ("query", pa.int64()), ("query_text", pa.string()), ("window_end", pa.int64()),
-        ("skipped", pa.int64()), ("terms", REPORT_ROWS),
+        ("skipped", pa.int64()), ("terms", REPORT_ROWS), ("rows", pa.string()),
     ]
 )  # fmt: skip
 
@@ -42,16 +46,16 @@ def horizon_of(plan: Plan, manifest: Manifest) -> int:
     return manifest.clock - plan.settings.lateness
 
 
-def report_terms(plan: Plan, after: Manifest, reports: Sequence[Report], all_workers: Round) -> list[SegmentRef]:
+def send_reports(plan: Plan, after: Manifest, reports: Sequence[Report], all_workers: Round) -> list[SegmentRef]:
     """The segments of the reports that are due and of how far they have come; `after` is what the batch leads to."""
-    if not terms_refs(after):
+    if not reporting_refs(after):
         if after.of(BEATS):
             reports[0].gone += [ref.name for ref in after.of(BEATS)]
         return []
     standing = open_standing(plan, after)
     if not standing or due_reports(standing, horizon_of(plan, after)) is None:
         return []
-    counted = all_workers(CountTerms(plan, after))
+    counted = all_workers(WorkOutReports(plan, after))
     for before, more in zip(reports, counted, strict=True):
         before.add(more)
     names = [name for each in counted for name in each.reports]
@@ -74,7 +78,7 @@ def write_reports(plan: Plan, table: pa.Table) -> list[SegmentRef]:
     columns = {
         "query": table["query"], "query_text": table["query_text"],
         "kind": pa.array(np.full(n, REPORT, np.uint8)), "post": pa.array(np.full(n, -1, np.int32)),
-        "columns": pa.nulls(n, pa.string()), "rows": pa.nulls(n, pa.string()),
+        "columns": pa.nulls(n, pa.string()), "rows": table["rows"],
         "batch": pa.array(np.full(n, plan.batch)), "window_end": table["window_end"], "skipped": table["skipped"],
         "terms": table["terms"],
     }  # fmt: skip
@@ -85,7 +89,7 @@ def write_reports(plan: Plan, table: pa.Table) -> list[SegmentRef]:
     return [SegmentRef(RESULTS, name, n, size, plan.batch, min_ts=int(ends.min()), max_ts=int(ends.max()))]
 
 
-class CountTerms:
+class WorkOutReports:
     """The second round of one worker, as a function of its number."""
 
     def __init__(self, plan: Plan, after: Manifest) -> None:
@@ -93,25 +97,56 @@ class CountTerms:
 
     def __call__(self, worker: int) -> Report:
         done = Report(worker)
-        with done.timed("reports"):
-            due = due_reports(open_standing(self.plan, self.after), horizon_of(self.plan, self.after))
-            assert due is not None
-            due = due.share(worker, self.plan.settings.workers)
-            found = report(due, open_window(self.plan, self.after, due))
-            name = f"reports-{uuid.uuid4().hex}"
-            ids, texts = ids_of(due.rows, found.row)
-            columns = [
-                pa.array(due.rows.seq[found.row]), pa.array(ids), texts, pa.array(found.window_end),
-                pa.array(found.skipped), found.lists(),
-            ]  # fmt: skip
-            write_table(self.plan.spool / f"{name}.arrow", pa.table(columns, schema=SPOOLED))
-            following = due.begin + due.count * due.rows.beats[:, 1]
-            Beats(due.rows.seq, following, found.empty).write(self.plan.spool / f"{name}.beats.arrow")
-            done.reports.append(name)
+        for asks, work_out in ((TERMS_ASKED, self.terms), (AGGREGATES, self.aggregates)):
+            with done.timed("reports"):
+                due = due_reports(open_standing(self.plan, self.after, (asks,)), horizon_of(self.plan, self.after))
+                if due is not None:
+                    work_out(worker, due, done)
         return done
 
+    def terms(self, worker: int, due: Due, done: Report) -> None:
+        due = due.share(worker, self.plan.settings.workers)
+        found = report(due, open_window(self.plan, self.after, due))
+        lists = found.lists()
+        rows = pa.nulls(len(lists), pa.string())
+        self.write(due, done, found.row, found.window_end, found.skipped, lists, rows, found.empty)
 
-_windows: tuple[tuple[str, tuple[str, ...]], OpenFiles, Windows] | None = None
+    def aggregates(self, worker: int, due: Due, done: Report) -> None:
+        due = due.take(np.flatnonzero(due.rows.seq % self.plan.settings.workers == worker))
+        files = open_files(self.plan)
+        stop = stop_terms(self.plan.settings.stop_words, self.plan.tokenizer)
+        found = report_aggregates(self.plan, self.after, due, speller(files, self.after), stop)
+        lists = pa.nulls(len(found.texts), REPORT_ROWS)
+        texts = pa.array(found.texts, pa.string())
+        self.write(due, done, found.row, found.window_end, found.skipped, lists, texts, found.empty)
+
+    def write(
+        self, due: Due, done: Report, row: np.ndarray, window_end: np.ndarray, skipped: np.ndarray,
+        terms: pa.Array, rows: pa.Array, empty: np.ndarray,
+    ) -> None:  # fmt: skip
+        name = f"reports-{uuid.uuid4().hex}"
+        ids, texts = ids_of(due.rows, row)
+        columns = [
+            pa.array(due.rows.seq[row]), pa.array(ids), texts, pa.array(window_end), pa.array(skipped), terms, rows,
+        ]  # fmt: skip
+        write_table(self.plan.spool / f"{name}.arrow", pa.table(columns, schema=SPOOLED))
+        following = due.begin + due.count * due.rows.beats[:, 1]
+        Beats(due.rows.seq, following, empty).write(self.plan.spool / f"{name}.beats.arrow")
+        done.reports.append(name)
+
+
+_files: OpenFiles | None = None
+
+
+def open_files(plan: Plan) -> OpenFiles:
+    """Kept in the process."""
+    global _files
+    if _files is None or str(_files.state.root) != str(plan.state.root):
+        _files = OpenFiles(plan.state)
+    return _files
+
+
+_windows: tuple[tuple[str, tuple[str, ...]], Windows] | None = None
 
 
 def open_window(plan: Plan, manifest: Manifest, due: Due) -> Window:
@@ -119,8 +154,8 @@ def open_window(plan: Plan, manifest: Manifest, due: Due) -> Window:
     global _windows
     key = plan.root, plan.settings.stop_words
     if _windows is None or _windows[0] != key:
-        _windows = key, OpenFiles(plan.state), Windows(stop_terms(plan.settings.stop_words, plan.tokenizer))
-    _, files, windows = _windows
+        _windows = key, Windows(stop_terms(plan.settings.stop_words, plan.tokenizer))
+    files, windows = open_files(plan), _windows[1]
     since = due.since
     refs = [ref for ref in (*manifest.of(POSTS), *manifest.of(WINDOW)) if ref.max_ts > since]
     opened = [(ref.name, files.segment(ref.name)) for ref in refs]

@@ -14,7 +14,7 @@ from nearcast.index.subscriptions import EndLog, SubscriptionSet, Versions
 from nearcast.kernels.decide import ENDS, FRESH, REPLACES, SAME, UNKNOWN, decide
 from nearcast.kernels.lookup import sorted_members
 from nearcast.kernels.mix import id_keys
-from nearcast.model.ops import BEGINNING, DELETE, NEAREST, NEVER, SEARCH, SUBSCRIBE, TERMS, UNSUBSCRIBE
+from nearcast.model.ops import AGGREGATES, BEGINNING, DELETE, NEAREST, NEVER, SEARCH, SUBSCRIBE, TERMS, UNSUBSCRIBE
 from nearcast.model.posts import REJECTS
 from nearcast.pipeline.encode_ops import reject_rows
 
@@ -110,9 +110,11 @@ def _rows(ops: pa.Table, picked: np.ndarray, seq: np.ndarray, start: np.ndarray)
     if (asks == NEAREST).any():
         k = np.where(asks == NEAREST, ops["k"].to_numpy(), 0)
         special["points"] = np.stack([ops["at_lon"].to_numpy(), ops["at_lat"].to_numpy(), k.astype(np.float64)], axis=1)
-    if (asks == TERMS).any():
+    reporting = (asks == TERMS) | (asks == AGGREGATES)
+    if reporting.any():
         k = np.where(asks == TERMS, ops["k"].to_numpy(), 0)
-        special["beats"] = np.stack([ops["window"].to_numpy(), ops["beat"].to_numpy(), k], axis=1)
+        beats = np.stack([ops["window"].to_numpy(), ops["beat"].to_numpy(), k, np.zeros_like(k)], axis=1)
+        special["beats"] = np.where(reporting[:, None], beats, 0)
     boxes = np.stack([ops[name].to_numpy() for name in ("min_lon", "min_lat", "max_lon", "max_lat")], axis=1)
     return Rows(
         seq=seq, id=ops["id"].to_numpy(), id_text=optional_strings(ops["id_text"]), start=start, end=end, life=life,

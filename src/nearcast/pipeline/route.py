@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from nearcast.index.posts import chunk, post_fingerprints
 from nearcast.kernels.grid import may_match
-from nearcast.model.ops import NEAREST, RANGE, TERMS
+from nearcast.model.ops import AGGREGATES, NEAREST, RANGE, TERMS
 from nearcast.model.posts import REJECTS as REJECTED
 from nearcast.pipeline.encode_ops import encode_ops, file_ops
 from nearcast.pipeline.packets import OPS, POSTS, REJECTS, SEEN, by_worker, pack
@@ -16,6 +16,7 @@ from nearcast.pipeline.plan import Plan, open_frequencies, open_summary
 from nearcast.pipeline.spread import spread
 from nearcast.reader.rows import json_row, post_rows
 from nearcast.routing.table import EVERYTHING, NO_WORDS
+from nearcast.sources.derive.chosen import derived
 from nearcast.state.manifest import SUBSCRIPTIONS
 
 Packets = Iterator[tuple[int, bytes]]
@@ -35,6 +36,7 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
         return
     workers = plan.settings.workers
     terms, offsets = plan.tokenizer.terms(posts["text"])
+    posts = derived(plan.root, plan.derives, posts, (terms, offsets), plan.tokenizer)
     lon, lat, ts = (chunk(posts[name]).to_numpy() for name in ("lon", "lat", "ts"))
     router = plan.router
     prints = post_fingerprints(posts) if router.textual or router.hashes else NO_WORDS
@@ -56,9 +58,9 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
     seen = {"posts": len(posts), "dropped": 0, "earliest": int(ts.min()), "latest": int(ts.max())}
     some = np.ones(len(posts), np.bool_)
     if plan.settings.keep == "none":
-        counted = may_want(TERMS)
-        some = wanted | near | counted
-        posts = posts.append_column("counted", pa.array(counted))
+        counted, tallied = may_want(TERMS), may_want(AGGREGATES)
+        some = wanted | near | counted | tallied
+        posts = posts.append_column("counted", pa.array(counted)).append_column("tallied", pa.array(tallied))
         seen["dropped"] = int((~some).sum())
     for packet in pack(SEEN, pa.table({name: [value] for name, value in seen.items()}), order):
         yield order % workers, packet
@@ -87,7 +89,7 @@ def without_future(plan: Plan, posts: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 def route_ops(plan: Plan, raw: pa.Table, order: int) -> Packets:
     """Every worker gets every op: each works out alike what the ops mean, and files what concerns its leaves."""
-    ops, rejects = encode_ops(raw, plan.tokenizer, longest=plan.settings.retention)
+    ops, rejects = encode_ops(raw, plan.tokenizer, plan.regions, longest=plan.settings.retention)
     ops = file_ops(ops, open_frequencies(plan))
     for packet in pack(OPS, ops, order, plan.spool):
         for worker in range(plan.settings.workers):

@@ -22,13 +22,14 @@ from nearcast.pipeline.plan import open_router
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.sampling import sampled_ops
 from nearcast.pipeline.session import local_session, prime
-from nearcast.pipeline.settings import Inputs, Settings
+from nearcast.pipeline.settings import DERIVE, KEEP_SIZE, Inputs, Settings, size_of
 from nearcast.pipeline.source import OPS_LOG
 from nearcast.pipeline.strategies import check_balanced
 from nearcast.pipeline.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
 from nearcast.pipeline.warmup import is_warm, warm_up, warm_up_later, warm_up_words
 from nearcast.routing.routers import DEFAULT, check_router
 from nearcast.sinks.files import deliver
+from nearcast.sources.derive.chosen import check, read_specs
 from nearcast.sources.file_log import FileLog, data_files
 from nearcast.sources.formats import ENDINGS
 from nearcast.state.directory import StateDirectory, WriterLock
@@ -168,6 +169,7 @@ def checked(state: str, settings: Settings) -> StateDirectory:
     directory.refuse_if_foreign()
     check_router(settings.router or DEFAULT)
     check_balanced(directory, settings.balance, settings.router)
+    check_derived(directory, settings)
     if directory.exists():
         fixed = directory.newest().settings
         for name in FIXED:
@@ -179,11 +181,26 @@ def checked(state: str, settings: Settings) -> StateDirectory:
     return directory
 
 
+def check_derived(directory: StateDirectory, settings: Settings) -> None:
+    """What is to be derived works: a model that is none, or a function that fails, is told before anything starts."""
+    specs = settings.derive
+    if specs is None:
+        specs = tuple(directory.newest().settings.get(DERIVE, ())) if directory.exists() else ()
+    check(str(directory.root), specs)
+
+
 def with_fixed(state: str, given: Mapping[str, Any]) -> Settings:
     """Settings for a run: what is not given is as the state was created, or the default."""
     directory = StateDirectory(Path(state).absolute())
-    fixed = directory.newest().settings if directory.exists() else {}
-    return Settings(**{**fixed, **{name: value for name, value in given.items() if value is not None}})
+    fixed = dict(directory.newest().settings) if directory.exists() else {}
+    for name in (DERIVE, KEEP_SIZE):  # the one goes on by itself, the other is said anew
+        fixed.pop(name, None)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if DERIVE in chosen:
+        chosen[DERIVE] = read_specs(chosen[DERIVE])
+    if KEEP_SIZE in chosen:
+        chosen[KEEP_SIZE] = size_of(chosen[KEEP_SIZE])
+    return Settings(**{**fixed, **chosen})
 
 
 def empty_inbox(state: StateDirectory) -> None:

@@ -1,5 +1,7 @@
 """Samples that routers are built from: of the posts and ops to come, or of what a state holds."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -8,6 +10,7 @@ from nearcast.index.posts import PostSegment, chunk
 from nearcast.index.rows import Rows, flat_lists
 from nearcast.index.subscriptions import read_logs, standing_ends
 from nearcast.model.ops import BEGINNING, NEVER, SUBSCRIBE
+from nearcast.model.regions import Region
 from nearcast.pipeline.encode_ops import encode_ops, file_ops
 from nearcast.pipeline.plan import Plan, open_segments
 from nearcast.pipeline.settings import Inputs
@@ -33,7 +36,12 @@ def post_sample(posts: pa.Table | None, tokenizer: Tokenizer) -> Posts:
     return Posts(lon, lat, ts, *tokenizer.terms(posts["text"]))
 
 
-def op_sample(raw: pa.Table | None, tokenizer: Tokenizer, frequencies: tuple[np.ndarray, np.ndarray]) -> Queries:
+def op_sample(
+    raw: pa.Table | None,
+    tokenizer: Tokenizer,
+    frequencies: tuple[np.ndarray, np.ndarray],
+    regions: Mapping[str, Region] | None = None,
+) -> Queries:
     """The subscriptions among raw ops."""
     if raw is None or not len(raw):
         return no_queries()
@@ -44,7 +52,7 @@ def op_sample(raw: pa.Table | None, tokenizer: Tokenizer, frequencies: tuple[np.
         kept[parsed] = False
         kept[parsed[spread_out(len(parsed), MOST_PARSED)]] = True
         raw = raw.filter(pa.array(kept))
-    ops, _ = encode_ops(raw, tokenizer)
+    ops, _ = encode_ops(raw, tokenizer, regions)
     ops = file_ops(ops.filter(pc.equal(ops["op"], SUBSCRIBE)), frequencies)
     code, offsets = flat_lists(ops["code"])
     type_ = ASKED[np.minimum(ops["asks"].to_numpy(), len(ASKED) - 1)]

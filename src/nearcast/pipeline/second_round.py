@@ -1,21 +1,31 @@
 """The second round of a batch: what needs to see all that the workers have written, between work and commit."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nearcast.pipeline.answers import answer_searches
+from nearcast.pipeline.keep_size import keep_size
 from nearcast.pipeline.plan import Plan
+from nearcast.pipeline.recount import recount
 from nearcast.pipeline.report import Report, Round
-from nearcast.pipeline.reports import report_terms
+from nearcast.pipeline.reports import send_reports
 from nearcast.pipeline.settle import settle
 from nearcast.pipeline.together import once_in_all
 from nearcast.state.manifest import Manifest, SegmentRef
 
 
 def second_round(plan: Plan, after: Manifest, reports: Sequence[Report], all_workers: Round) -> list[SegmentRef]:
-    """The nearest, the reports on a beat, and the searches of the stream; `after` is what the first round leads to."""
+    """The nearest, the reports on a beat, and the searches of the stream; then what has no room leaves. `after` is what
+    the first round leads to.
+    """
     once_in_all(plan, reports)
-    return [
+    again = recount(plan, after, reports)
+    after = replace(after, segments=(*after.segments, *again))
+    found = [
+        *again,
         *settle(plan, reports, all_workers),
-        *report_terms(plan, after, reports, all_workers),
+        *send_reports(plan, after, reports, all_workers),
         *answer_searches(plan, reports),
     ]
+    keep_size(plan, after, reports, all_workers)
+    return found

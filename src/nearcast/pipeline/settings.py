@@ -1,9 +1,16 @@
 """What a run may choose, and what it reads. Imports nothing heavy: it travels to every process that Spark starts."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from nearcast.model.errors import BadInput
+
 DAY = 86_400_000_000
+UNITS = {"": 1, **{name: 1000**n for n, name in enumerate(("b", "kb", "mb", "gb", "tb"))}}
+UNITS |= {name: 1024**n for n, name in enumerate(("kib", "mib", "gib", "tib"), 1)}
+KEEP_SIZE = "keep_size"  # where they have what the last run would keep of posts
+DERIVE = "derive"  # where a manifest's settings have what the state derives
 
 
 @dataclass(frozen=True)
@@ -18,11 +25,13 @@ class Settings:
     max_future: int | None = DAY
     retention: int | None = None
     keep_results: int | None = None
+    keep_size: int | None = None  # bytes of posts and of the archive: the oldest slots leave when they are more
     slot: int = 3 * DAY
     lateness: int = 0
     merge: bool = True
     stop_words: tuple[str, ...] = ()  # that reports of frequent terms leave out
     balance: str = "auto"  # or a strategy by name (`pipeline.strategies`), or "off"
+    derive: tuple[str, ...] | None = None  # attributes, as `sources.derive.chosen` reads them; None: as the state does
     ratio: float | None = None  # L_max / L_min from which on it acts; None: as `pipeline.strategies` says
 
 
@@ -38,3 +47,11 @@ class Inputs:
     count: int | None = None
     batch_posts: int = 800_000
     splits: int = 2
+
+
+def size_of(text: str | int) -> int:
+    """'20GB', '500 MiB' or a number, in bytes."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", str(text).strip().lower())
+    if found is None or found[2] not in UNITS or not (size := round(float(found[1]) * UNITS[found[2]])):
+        raise BadInput(f"--keep-size {text!r} is no size: give a number and a unit, such as 20GB or 500MB")
+    return size

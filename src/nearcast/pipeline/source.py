@@ -44,7 +44,7 @@ class NearcastSource(DataSource):
         inputs = json.loads(self.options["inputs"])
         inputs |= {"posts": tuple(inputs["posts"]), "ops": tuple(inputs["ops"])}
         settings = json.loads(self.options["settings"])
-        settings |= {"stop_words": tuple(settings["stop_words"])}
+        settings |= {"stop_words": tuple(settings["stop_words"]), "derive": None}  # the manifest says what is derived
         return NearcastReader(self.options["root"], Settings(**settings), Inputs(**inputs))
 
 

@@ -34,8 +34,8 @@ def spread(
     workers, router = plan.settings.workers, plan.router
     stored = posts["leaf"].to_numpy()
     at_home = np.ones(len(posts), np.bool_)
-    if plan.settings.keep == "none":  # then only to offer it to the nearest, or for a window
-        at_home = posts["near"].to_numpy() | posts["counted"].to_numpy()
+    if plan.settings.keep == "none":  # then only to offer it to the nearest, for a window, or to add it up
+        at_home = posts["near"].to_numpy() | posts["counted"].to_numpy() | posts["tallied"].to_numpy()
     owners = router.owners(workers)
     sent = np.zeros((len(posts), workers), np.bool_)
     sent[np.repeat(np.arange(len(posts)), np.diff(starts)), owners[leaves]] = True

@@ -13,9 +13,12 @@ from nearcast.index.segment import Matches, PostColumns, Segment
 from nearcast.index.subscriptions import EndLog, SubscriptionSet, read_logs
 from nearcast.kernels.lookup import sorted_members
 from nearcast.kernels.mix import id_keys
-from nearcast.model.ops import BEGINNING, NEVER, RANGE
+from nearcast.model.ops import AGGREGATES, BEGINNING, NEVER, RANGE
+from nearcast.model.ops import TERMS as TERMS_ASKED
 from nearcast.model.posts import REJECTS
 from nearcast.pipeline import packets as kinds
+from nearcast.pipeline.aggregates import Tally
+from nearcast.pipeline.beats import file_reporting, late_pairs, open_standing, reporting_refs
 from nearcast.pipeline.chores import do_chores
 from nearcast.pipeline.closest import Closest
 from nearcast.pipeline.dictionary import new_words
@@ -25,7 +28,6 @@ from nearcast.pipeline.plan import Plan, open_segments, write_segment
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.resolve import Resolved, resolve
 from nearcast.pipeline.spread import at_home, come_elsewhere, own_posts, possibly_in, whereabouts
-from nearcast.pipeline.terms import file_terms, late_pairs, open_standing, terms_refs
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.deletes import SCHEMA as DELETED
 from nearcast.state.deletes import deletes_for
@@ -35,7 +37,7 @@ from nearcast.state.manifest import REJECTS as REJECTED
 from nearcast.state.results import LATE, MATCH, Results
 from nearcast.state.terms import TermTable
 
-ROUTED = ("wanted", "near", "counted", "home", "rank")  # columns of packets that no segment has
+ROUTED = ("wanted", "near", "counted", "tallied", "home", "rank")  # columns of packets that no segment has
 
 
 def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
@@ -50,6 +52,7 @@ def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
     if resolved is not None:
         found += task.catch_up(resolved)
         task.catch_up_nearest()
+        task.catch_up_aggregates(resolved)
         rejects += [resolved.rejects] if worker == 0 else []
     if kinds.SEEN in tables:
         task.count(tables[kinds.SEEN])
@@ -58,8 +61,10 @@ def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
         found += task.match(posts, late, resolved)
         found += task.match_nearest(posts, late)
         found += task.miss_reports(posts, late)
+        task.count_aggregates(posts, late)
         task.keep(posts, late)
     task.closest.write()
+    task.write_aggregates()
     task.write_results(found)
     task.write_rejects(rejects)
     if kinds.POSTS in tables:
@@ -76,6 +81,7 @@ class Task:
         self.report = Report(worker)
         self.manifest = plan.manifest
         self.looking: Segment | None = None
+        self.tally = Tally(plan, worker, self.report)
         self.first_post = NEVER if self.manifest.first_post is None else self.manifest.first_post
 
     def mine(self, ref: SegmentRef) -> bool:
@@ -114,12 +120,17 @@ class Task:
             report.ops = len(ops)
             rows = resolved.rows
             ranges = np.flatnonzero(~(rows.nearest | rows.reporting))
+            if rows.aggregating.any():
+                self.tally = Tally(plan, self.worker, report, rows.take(np.flatnonzero(rows.aggregating)))
             self.own = self._file(rows if len(ranges) == len(rows) else rows.take(ranges))
         if self.worker == 0:
-            reporting = np.flatnonzero(rows.reporting)
-            if len(reporting):
-                report.segments.append(file_terms(plan, rows.take(reporting)))
-                report.count(filed=len(reporting))
+            for asks, mask in ((TERMS_ASKED, rows.reporting & ~rows.aggregating), (AGGREGATES, rows.aggregating)):
+                if mask.any():
+                    some = rows.take(np.flatnonzero(mask))
+                    if asks == AGGREGATES and self.tally.new is not None:
+                        some = self.tally.new
+                    report.segments.append(file_reporting(plan, some, asks))
+                    report.count(filed=len(some))
             report.count(**resolved.counts)
             report.searches = [dict(row) for row in resolved.searches.to_pylist()]
             if len(resolved.ends):
@@ -211,7 +222,7 @@ class Task:
         self.report.clock = max(seen["latest"].to_pylist())
 
     def admit(self, posts: pa.Table, others: pa.Table | None = None) -> tuple[pa.Table, np.ndarray]:
-        """(posts without duplicates, which of them are older than retention). `others` tells of posts that other
+        """(posts without duplicates, which of them are older than what is kept). `others` tells of posts that other
         workers have got.
         """
         settings, report = self.plan.settings, self.report
@@ -226,9 +237,10 @@ class Task:
             if not first.all():
                 posts = posts.filter(pa.array(first)).combine_chunks()
             ts = posts["ts"].to_numpy()
-            late = np.zeros(len(posts), np.bool_)
+            late = ts < (BEGINNING if self.manifest.kept_since is None else self.manifest.kept_since)
             if settings.retention is not None and self.manifest.clock is not None:
-                late = ts < self.manifest.clock - settings.retention
+                late |= ts < self.manifest.clock - settings.retention
+            if settings.retention is not None or late.any():
                 report.count(late=int((late & at_home(posts)).sum()))
         return posts, late
 
@@ -339,7 +351,7 @@ class Task:
     def miss_reports(self, posts: pa.Table, late: np.ndarray) -> list[Results]:
         """Posts that come after a report was sent that would have counted them."""
         clock = self.manifest.clock
-        if clock is None or not terms_refs(self.manifest):
+        if clock is None or not reporting_refs(self.manifest):
             return []
         with self.report.timed("reports"):
             some = (late | (self.columns.ts < clock - self.plan.settings.lateness)) & at_home(posts)
@@ -348,6 +360,25 @@ class Task:
                 return []
             pairs = late_pairs(open_standing(self.plan, self.manifest), self.columns, order, late)
             return [once(results_of(pairs, whole_posts(posts), LATE, self.plan.batch))]
+
+    # -- aggregates ----------------------------------------------------------------------------------------------------
+
+    def catch_up_aggregates(self, resolved: Resolved) -> None:
+        with self.report.timed("catch up"):
+            self.tally.catch_up(resolved.deletes)
+
+    def count_aggregates(self, posts: pa.Table, late: np.ndarray) -> None:
+        """Add the posts that this worker stores to what standing aggregates report."""
+        if self.tally:
+            with self.report.timed("aggregates"):
+                ours = at_home(posts) & ~late
+                if "tallied" in posts.column_names:
+                    ours &= posts["tallied"].to_numpy()
+                self.tally.count(whole_posts(posts), self.columns, np.flatnonzero(ours))
+
+    def write_aggregates(self) -> None:
+        with self.report.timed("aggregates"):
+            self.tally.write()
 
     # -- results -------------------------------------------------------------------------------------------------------
 

@@ -8,11 +8,21 @@ from typing import Any
 import pyarrow as pa
 
 from nearcast.index.search_range import Looked
-from nearcast.language import check_search, decode_code, encode_query
+from nearcast.language import decode_code, encode_query
 from nearcast.model.expressions import Literal, Phrase
 from nearcast.model.ops import BEGINNING, NEVER
-from nearcast.model.queries import Conditions, NearestQuery, Query, RangeQuery, Statement, TermsQuery
+from nearcast.model.queries import (
+    AggregateQuery,
+    Conditions,
+    Measure,
+    NearestQuery,
+    Query,
+    RangeQuery,
+    Statement,
+    TermsQuery,
+)
 from nearcast.model.regions import Region
+from nearcast.reader.aggregated import Aggregated
 from nearcast.reader.reader import Reader
 from nearcast.reader.rows import iso
 from nearcast.routing.table import RoutingTable
@@ -42,7 +52,7 @@ class Explained:
 
 def explain(reader: Reader, statement: Statement, stop_words: str | Iterable[str] | None = None) -> Explained:
     """Carry the search out and say how: which leaves and segments it concerned, what was read, how many candidates."""
-    check_search(statement)
+    reader.check(statement)
     query = statement.query
     found = reader.answer(query, stop_words)
     clock = BEGINNING if reader.manifest.clock is None else reader.manifest.clock
@@ -61,6 +71,8 @@ def explain(reader: Reader, statement: Statement, stop_words: str | Iterable[str
         ("index", ", ".join(f"{method} in {n}" for method, n in methods.most_common()) or "nothing to look at"),
         *((name.rsplit("/", 1)[1], _how(looked)) for name, looked in effort.opened[:MOST_SEGMENTS]),
         ("candidates checked", f"{effort.candidates:,} of {sum(ref.rows for ref in refs):,} posts"),
+        *((("cache", found.cached),) if isinstance(found, Aggregated) and found.cached else ()),
+        *((("groups", ", ".join(query.group_by) or "all posts are one"),) if isinstance(query, AggregateQuery) else ()),
         ("order", _order(query)),
         ("rows", f"{len(found):,}"),
     ]
@@ -79,6 +91,14 @@ def _order(query: Query) -> str:
             return f"nearest to ({query.lon:g}, {query.lat:g}) first, ties by id, the first {query.k:,}"
         case TermsQuery():
             return f"most frequent first, ties by term, the first {query.k:,}"
+        case AggregateQuery():
+            first = [_value(each.value) + (" descending" if each.descending else "") for each in query.order]
+            by = ", ".join((*first, *query.group_by)) or "one row"
+            return by + ("" if query.limit is None else f", the first {query.limit:,}")
+
+
+def _value(value: Measure | str) -> str:
+    return value if isinstance(value, str) else f"{value.function}({value.of or 'id'})"
 
 
 def _region(region: Region | None) -> str:

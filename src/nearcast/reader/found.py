@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.index.arrow import arrow
+from nearcast.index.derived import with_derived
 from nearcast.index.posts import PostSegment
 from nearcast.index.search_range import Looked
 from nearcast.model.posts import BASE_FIELDS
@@ -107,7 +108,7 @@ class Found(Answered):
 
     def to_arrow(self) -> pa.Table:
         """The rows as a table: `id` is a number where all ids are, else a string; `ts` a time."""
-        table = self.posts
+        table = with_derived(self.posts, self.columns or ())
         texts = table["id_text"]
         ids = table["id"] if texts.null_count == len(table) else pc.coalesce(texts, table["id"].cast(pa.string()))
         out = {"id": ids, "ts": table["ts"].cast(pa.timestamp("us", tz="UTC"))}

@@ -1,13 +1,15 @@
 """A state directory as Python sees it: `nearcast.open`."""
 
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from nearcast.language import check_search, parse
-from nearcast.model.errors import NearcastError
+from nearcast.cache.cached_answers import CachedAnswers
+from nearcast.language import parse
+from nearcast.model.errors import BadInput, NearcastError
 from nearcast.reader.current import Current, read_current
 from nearcast.reader.explain import Explained, explain
 from nearcast.reader.reader import Answer, Reader
@@ -18,6 +20,8 @@ from nearcast.reader.subscriptions import Subscriptions
 from nearcast.state.directory import StateDirectory
 
 ATTEMPTS = 10
+SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?)i?B?", re.IGNORECASE)
+OBJECTS = 0.2  # of a cache's memory is for posts along the borders of regions
 SETTLED = 0.1  # seconds after which a folder that still has the same time of change has not changed
 
 
@@ -27,10 +31,12 @@ class State:
     Every call looks at the newest committed batch; what it returns belongs to that batch.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, cache: int | str | None = None) -> None:
+        """`cache` is how much memory may be used to answer aggregates like earlier ones faster: bytes, or "500 MB"."""
         self.directory = StateDirectory(path)
+        self.cache = None if cache is None else cache_of(cache)
         self._files = OpenFiles(self.directory)
-        self._reader = Reader(self.directory, files=self._files)
+        self._reader = Reader(self.directory, files=self._files, cache=self.cache)
         self._seen = 0  # the folder's time of change when it was last listed, 0 if it may have changed in that instant
 
     @property
@@ -46,8 +52,10 @@ class State:
         newest = self.directory.newest()
         reader = self._reader
         if newest.version != reader.manifest.version:
-            reader = self._reader = Reader(self.directory, newest, self._files)
+            reader = self._reader = Reader(self.directory, newest, self._files, self.cache)
             self._files.keep_only(ref.name for ref in newest.segments)
+            if self.cache is not None:
+                self.cache.refresh_later(lambda: reader.posts)
         self._seen = changed if settled else 0
         return reader
 
@@ -59,10 +67,10 @@ class State:
         for _ in range(ATTEMPTS):
             reader = self.reader
             try:
-                statement = parse(sql, reader.tokenizer)
+                statement = parse(sql, reader.tokenizer, reader.regions)
                 if statement.explain:
                     return explain(reader, statement, stop_words)
-                check_search(statement)
+                reader.check(statement)
                 return reader.answer(statement.query, stop_words)
             except FileNotFoundError as error:  # the writer has gone on and swept: take its newest manifest
                 missing = error
@@ -90,3 +98,13 @@ class State:
 
     def __repr__(self) -> str:
         return f"nearcast.open({str(self.directory.root)!r})"
+
+
+def cache_of(memory: int | str) -> CachedAnswers:
+    """A cache of so many bytes."""
+    found = SIZE.fullmatch(str(memory).strip())
+    if found is None:
+        raise BadInput(f"cache={memory!r}: give a number of bytes, or a size such as '500 MB'")
+    size = int(float(found[1]) * 1024 ** " KMG".index(found[2].upper() or " "))
+    objects = int(OBJECTS * size)
+    return CachedAnswers(size - objects, objects)

@@ -1,12 +1,19 @@
-"""A state directory opened for reading: the three searches of SSTD over one manifest."""
+"""A state directory opened for reading: the three searches of SSTD, and the aggregates of STAR, over one manifest."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from nearcast.cache.cached_answers import CachedAnswers
+from nearcast.cache.partials import Partial
+from nearcast.cache.snapshot import Searched
+from nearcast.index.answers import rows_of, shape_of
+from nearcast.index.groups import Shape
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import NOTHING, Question
 from nearcast.index.search_nearest import search_nearest
@@ -15,18 +22,22 @@ from nearcast.index.search_terms import CountedTerms, count_terms, greatest
 from nearcast.language import check_search, encode_query, parse
 from nearcast.model.errors import BadInput
 from nearcast.model.ops import BEGINNING
-from nearcast.model.queries import Conditions, NearestQuery, Query, RangeQuery, TermsQuery
+from nearcast.model.queries import AggregateQuery, Conditions, NearestQuery, Query, RangeQuery, Statement, TermsQuery
+from nearcast.reader.aggregated import Aggregated, asks_for_attributes, cached_groups, check_known, groups_of
+from nearcast.reader.approximate import bounded_terms
 from nearcast.reader.cores import cores
-from nearcast.reader.dictionary import spelt
+from nearcast.reader.dictionary import spelt, spelt_words
 from nearcast.reader.found import Counted, Effort, Found, Hit, ordered, pick
 from nearcast.reader.segments import OpenFiles
 from nearcast.reader.stop_words import stop_terms
 from nearcast.state.deletes import deletes_for
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import ARCHIVE, POSTS, TERMS, Manifest, SegmentRef
+from nearcast.state.regions import Regions
+from nearcast.state.terms import TermTable
 from nearcast.text.tokenizer import Tokenizer
 
-Answer = Found | Counted
+Answer = Found | Counted | Aggregated
 PARALLEL_POSTS = 50_000  # some 3 ms
 MORE = 8  # times as many of the nearest are looked at, where attributes have rejected some
 
@@ -44,19 +55,41 @@ class Reader:
     """Searches over one manifest. Every answer is exact for the batch that the manifest committed."""
 
     def __init__(
-        self, state: StateDirectory | str | Path, manifest: Manifest | None = None, files: OpenFiles | None = None
+        self,
+        state: StateDirectory | str | Path,
+        manifest: Manifest | None = None,
+        files: OpenFiles | None = None,
+        cache: CachedAnswers | None = None,
     ) -> None:
         self.state = state if isinstance(state, StateDirectory) else StateDirectory(state)
         self.manifest = manifest or self.state.newest()
         self.files = files or OpenFiles(self.state)
+        self.cache = cache
         self.tokenizer = Tokenizer(keep_accents=bool(self.manifest.settings.get("keep_accents")))
+        self.regions = Regions(self.state.root)
         self._refs = sorted((*self.manifest.of(POSTS), *self.manifest.of(ARCHIVE)), key=lambda ref: -ref.max_ts)
 
     def search(self, sql: str, stop_words: str | Iterable[str] | None = None) -> Answer:
         """Answer a `SELECT` from the posts kept and archived."""
-        statement = parse(sql, self.tokenizer)
-        check_search(statement)
+        statement = parse(sql, self.tokenizer, self.regions)
+        self.check(statement)
         return self.answer(statement.query, stop_words)
+
+    def check(self, statement: Statement) -> None:
+        """Raises QueryError where a statement makes no sense as a search, or of the posts that there are."""
+        check_search(statement)
+        if self._refs and asks_for_attributes(statement):
+            check_known(statement, self.attributes)
+
+    @cached_property
+    def attributes(self) -> dict[str, set[str]]:
+        """The attributes that posts have, and the kinds of their values."""
+        found: dict[str, set[str]] = {}
+        for ref in self._refs:
+            for column in self.files.attribute_columns(ref):
+                name, _, kind = column.rpartition(":")
+                found.setdefault(name, set()).add(kind)
+        return found
 
     def answer(self, query: Query, stop_words: str | Iterable[str] | None = None) -> Answer:
         match query:
@@ -66,8 +99,10 @@ class Reader:
                 return self.nearest(query)
             case TermsQuery():
                 return self.terms(query, stop_words)
+            case AggregateQuery():
+                return self.aggregate(query, stop_words)
 
-    # -- the three kinds -----------------------------------------------------------------------------------------------
+    # -- the kinds -----------------------------------------------------------------------------------------------------
 
     def range(self, query: RangeQuery) -> Found:
         """Posts that satisfy the conditions, newest first, ties by id."""
@@ -97,7 +132,7 @@ class Reader:
 
     def nearest_to(self, question: Question, lon: float, lat: float, k: int, columns: tuple[str, ...] | None) -> Found:
         """As `nearest`, for a question that is already encoded."""
-        opened = sorted(self._segments(question, columns), key=lambda each: -len(each.segment))
+        opened = sorted(self.segments(question, columns), key=lambda each: -len(each.segment))
         total = sum(len(each.segment) for each in opened)
         k = wanted = min(k, total)
         while True:
@@ -128,12 +163,51 @@ class Reader:
         stop = stop_terms(stop_words, self.tokenizer)
         question, opened = self._open(query, ())
         terms, sums, parts = greatest(_count(opened, question), query.k, stop)
-        words = spelt([self.files.terms(ref.name) for ref in self.manifest.of(TERMS)], terms) if len(terms) else []
+        words = spelt(self._dictionary, terms) if len(terms) else []
         best = sorted(zip(words, sums.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))[: query.k]
         looked = tuple((each.ref.name, part.looked) for each, part in zip(opened, parts, strict=True))
         posts = sum(part.posts for part in parts)
         effort = Effort(looked, len(self._refs) - len(looked), self.manifest.batch)
         return Counted(tuple(word for word, _ in best), tuple(n for _, n in best), posts, effort)
+
+    def aggregate(self, query: AggregateQuery, stop_words: str | Iterable[str] | None = None) -> Aggregated:
+        """One row a group, in the order of the query."""
+        shape = shape_of(query)
+        question, columns = self.question(query), (*shape.by, *shape.measured)
+        partial, looked, cached = self._groups(question, shape, columns, query.approximate)
+        stop = stop_terms(stop_words, self.tokenizer)
+
+        def spell(terms: np.ndarray) -> pa.StringArray:
+            return spelt_words(self._dictionary, terms)
+
+        frequent = bounded_terms(partial, spell, stop) if query.approximate else None
+        table = rows_of(query, partial.groups, spell, stop, frequent)
+        effort = Effort(looked, len(self._refs) - len({name for name, _ in looked}), self.manifest.batch)
+        return Aggregated(table, int(partial.groups.posts.sum()), effort, cached)
+
+    def _groups(
+        self, question: Question, shape: Shape, columns: Sequence[str], approximate: bool
+    ) -> tuple[Partial, Searched, str | None]:
+        """(aggregates, how segments were searched, what came from the cache)."""
+        if self.cache is not None:
+            opened = self.segments(question, columns, (ARCHIVE,))
+            beside = [(each.ref.name, each.segment, each.gone) for each in opened]
+            return cached_groups(self.cache, self.posts, beside, question, shape, approximate)
+        opened = self.segments(question, columns)
+        groups, looked = groups_of([(each.segment, each.gone) for each in opened], question, shape)
+        names = (each.ref.name for each in opened)
+        return Partial(groups), tuple(zip(names, looked, strict=True)), None
+
+    @cached_property
+    def posts(self) -> list[tuple[str, PostSegment, np.ndarray]]:
+        """The segments of posts, and the deleted rows of each: what a cache is of."""
+        refs = [ref for ref in self._refs if ref.kind == POSTS]
+        held = [(ref, self.files.segment(ref.name)) for ref in refs]
+        return [(ref.name, segment, self.files.gone(self.manifest, ref, segment)) for ref, segment in held]
+
+    @property
+    def _dictionary(self) -> list[TermTable]:
+        return [self.files.terms(ref.name) for ref in self.manifest.of(TERMS)]
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
@@ -143,15 +217,17 @@ class Reader:
 
     def _open(self, query: Conditions, columns: Sequence[str] | None) -> tuple[Question, list[Opened]]:
         question = self.question(query)
-        return question, self._segments(question, columns)
+        return question, self.segments(question, columns)
 
-    def _segments(self, question: Question, columns: Sequence[str] | None) -> list[Opened]:
+    def segments(
+        self, question: Question, columns: Sequence[str] | None = None, kinds: Sequence[str] = (POSTS, ARCHIVE)
+    ) -> list[Opened]:
         """All segments that a question's time touches, newest first, opened before any is searched: what is mapped
         stays readable whatever the writer removes.
         """
         if self.manifest.settings.get("keep") == "none":
             raise BadInput("this state keeps no posts (--keep none): there is nothing to search")
-        refs = [ref for ref in self._refs if not question.is_apart(ref.min_ts, ref.max_ts)]
+        refs = [ref for ref in self._refs if ref.kind in kinds and not question.is_apart(ref.min_ts, ref.max_ts)]
         return [self._opened(ref, question, columns) for ref in refs]
 
     def _opened(self, ref: SegmentRef, question: Question, columns: Sequence[str] | None) -> Opened:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nearcast.index.derived import DERIVED, with_derived
 from nearcast.reader.reader import Reader
 from nearcast.reader.rows import post_rows
 from nearcast.state.directory import StateDirectory
@@ -92,18 +93,27 @@ def _rows(results: Results, ref: SegmentRef, rows: np.ndarray) -> Iterator[Resul
     table = results.table.take(pa.array(rows))
     about = table["post"].to_numpy()
     needed = np.unique(about[about >= 0])
-    posts = dict(zip(needed.tolist(), post_rows(results.posts.take(pa.array(needed))), strict=True))
+    hit = results.posts.take(pa.array(needed))
+    posts = dict(zip(needed.tolist(), post_rows(hit), strict=True))
+    asked = _derived(table["columns"])
+    whole = dict(zip(needed.tolist(), post_rows(with_derived(hit, asked)), strict=True)) if asked else posts
     for seq, record in zip((rows + first_seq(ref)).tolist(), table.to_pylist(), strict=True):
         query_id = record["query"] if record["query_text"] is None else record["query_text"]
         row: ResultRow = {"query_id": query_id, "seq": seq, "batch": record["batch"], "kind": KINDS[record["kind"]]}
         if record["post"] >= 0:
-            row |= _about_post(posts[record["post"]], record)
+            row |= _about_post((posts if record["columns"] is None else whole)[record["post"]], record)
         if record["rows"] is not None:
             row["rows"] = json.loads(record["rows"])
         if record["kind"] == REPORT:
-            row |= {"window_end": record["window_end"], "rows": record["terms"]}
+            rows = record["terms"] if record["terms"] is not None else row.pop("rows")
+            row |= {"window_end": record["window_end"], "rows": rows}
             row |= {"skipped": record["skipped"]} if record["skipped"] else {}
         yield row
+
+
+def _derived(columns: pa.ChunkedArray) -> set[str]:
+    """The derived attributes that are among the columns of some results."""
+    return {name for each in columns.unique().to_pylist() if each for name in json.loads(each) if name in DERIVED}
 
 
 def _about_post(post: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from nearcast.index.derived import with_derived
 from nearcast.model.posts import attribute_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,9 +22,10 @@ def iso(micros: int) -> str:
 
 
 def post_rows(posts: pa.Table, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Posts (the model's columns) as dictionaries; `columns` None for all. `ts` is in microseconds."""
+    """Posts (the model's columns) as dictionaries; `columns` None for all that are stored. `ts` is in microseconds."""
+    posts = with_derived(posts, columns or ())
     rows = []
-    for record in _records(posts):
+    for record in records(posts):
         text = record.pop("id_text", None)
         row = {"id": record["id"] if text is None else text}
         row |= {name: record[name] for name in ("ts", "lon", "lat", "text") if name in record}
@@ -40,7 +42,7 @@ def post_rows(posts: pa.Table, columns: Sequence[str] | None = None) -> list[dic
     return rows
 
 
-def _records(posts: pa.Table) -> list[dict[str, Any]]:
+def records(posts: pa.Table) -> list[dict[str, Any]]:
     """`to_pylist`, but without pandas, which Arrow imports for columns of times (a second and more)."""
     times = {field.name for field in posts.schema if pa.types.is_timestamp(field.type)}
     columns = [column.cast(pa.int64()) if name in times else column for name, column in _named(posts)]

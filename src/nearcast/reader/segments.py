@@ -10,25 +10,39 @@ import numpy as np
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import NOTHING
 from nearcast.index.rows import frozen
+from nearcast.model.posts import attribute_of
 from nearcast.state.deletes import deletes_for
 from nearcast.state.directory import StateDirectory
-from nearcast.state.manifest import DELETES, Manifest, SegmentRef
+from nearcast.state.manifest import ARCHIVE, DELETES, Manifest, SegmentRef
 from nearcast.state.terms import TermTable
 
 
 class OpenFiles:
-    """By name: segments of posts, term tables, and the deleted rows of segments."""
+    """By name: segments of posts, term tables, the deleted rows of segments, and the columns of archives."""
 
     def __init__(self, state: StateDirectory) -> None:
         self.state = state
         self._segments: dict[str, PostSegment] = {}
         self._terms: dict[str, TermTable] = {}
         self._gone: dict[tuple[str, ...], np.ndarray] = {}
+        self._columns: dict[str, tuple[str, ...]] = {}
 
     def segment(self, name: str) -> PostSegment:
         found = self._segments.get(name)
         if found is None:
             found = self._segments[name] = PostSegment(self.state.path(name))
+        return found
+
+    def attribute_columns(self, ref: SegmentRef) -> tuple[str, ...]:
+        """The columns of attributes of a segment of posts, or of an archive."""
+        if ref.kind != ARCHIVE:
+            return self.segment(ref.name).attribute_columns
+        found = self._columns.get(ref.name)
+        if found is None:
+            import pyarrow.parquet as pq
+
+            names = pq.read_schema(self.state.path(ref.name, ".parquet")).names
+            found = self._columns[ref.name] = tuple(name for name in names if attribute_of(name))
         return found
 
     def terms(self, name: str) -> TermTable:
@@ -53,7 +67,7 @@ class OpenFiles:
     def keep_only(self, names: Iterable[str]) -> None:
         """Forget what the newest manifest does not name; who still reads it keeps it mapped."""
         wanted = set(names)
-        for kept in (self._segments, self._terms):
+        for kept in (self._segments, self._terms, self._columns):
             for name in [name for name in list(kept) if name not in wanted]:
                 kept.pop(name, None)
         for key in [key for key in list(self._gone) if key[0] not in wanted]:

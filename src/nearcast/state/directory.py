@@ -43,7 +43,7 @@ class StateDirectory:
         if self.root.exists() and not self.manifests.exists():
             if not self.root.is_dir():
                 raise BadInput(f"{self.root} is a file, not a directory")
-            if any(not path.name.startswith("lock") for path in self.root.iterdir()):
+            if any(not path.name.startswith(("lock", "regions")) for path in self.root.iterdir()):
                 raise BadInput(f"{self.root} is not empty and not a Nearcast state: choose another directory")
 
     def newest(self) -> Manifest:

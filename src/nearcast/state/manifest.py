@@ -14,12 +14,13 @@ from typing import Any
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.state.files import create_exclusively
 
-FORMAT = 3
+FORMAT = 4
 
-POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, BEATS, WINDOW, STATISTICS = (
+POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, BEATS, WINDOW, STATISTICS, PARTIALS = (
     "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive", "nearest", "beats", "window",
-    "statistics",
+    "statistics", "partials",
 )  # fmt: skip
+COARSE = "coarse"  # slots of posts that are no longer kept
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,11 @@ class Manifest:
 
     def of(self, kind: str) -> list[SegmentRef]:
         return [segment for segment in self.segments if segment.kind == kind]
+
+    @property
+    def kept_since(self) -> int | None:
+        """The time from which on posts are kept; None if none has left but for retention, which archives them."""
+        return max((ref.max_ts + 1 for ref in self.of(COARSE)), default=None)
 
     def replacing(self, gone: Iterable[str], new: Iterable[SegmentRef]) -> tuple[SegmentRef, ...]:
         names = set(gone)

@@ -1,10 +1,11 @@
-"""Work for subscriptions that report frequent terms on a beat (SSTD's CTQ): filing them, and posts that come too late.
+"""Subscriptions that report on a beat, frequent terms (SSTD's CTQ) or aggregates (STAR): filing them, what is due, and
+posts that come too late.
 
 What they report is counted in a second round (`pipeline.reports`), when all posts of the batch are stored. One segment
 of them serves all workers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,21 +16,24 @@ from nearcast.index.segment import Directory, Line, Matches, PostColumns, Segmen
 from nearcast.index.subscriptions import read_logs, standing_ends
 from nearcast.index.term_groups import Due
 from nearcast.kernels.beats import TOLD
-from nearcast.model.ops import BEGINNING, NEVER, TERMS
+from nearcast.model.ops import AGGREGATES, BEGINNING, NEVER, TERMS
 from nearcast.pipeline.plan import Plan, open_segments, write_segment
 from nearcast.state.beats import Beats
 from nearcast.state.manifest import SUBSCRIPTIONS, Manifest, SegmentRef
 
+FOR_EVER = 1 << 61  # microseconds
+ON_A_BEAT = (TERMS, AGGREGATES)
 
-def terms_refs(manifest: Manifest) -> list[SegmentRef]:
-    return [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.asks == TERMS]
+
+def reporting_refs(manifest: Manifest, kinds: Collection[int] = ON_A_BEAT) -> list[SegmentRef]:
+    return [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.asks in kinds]
 
 
-def file_terms(plan: Plan, rows: Rows) -> SegmentRef:
-    """Write new subscriptions, for all workers."""
+def file_reporting(plan: Plan, rows: Rows, asks: int) -> SegmentRef:
+    """Write new subscriptions of one kind, for all workers."""
     segment = Segment.build(rows, PYRAMID)
     name, size = write_segment(plan, segment, 0)
-    return SegmentRef(SUBSCRIPTIONS, name, len(segment), size, plan.batch, facts={"asks": TERMS})
+    return SegmentRef(SUBSCRIPTIONS, name, len(segment), size, plan.batch, facts={"asks": asks})
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,9 @@ class Standing:
 
     @property
     def window(self) -> np.ndarray:
-        return self.segment.rows.beats[:, 0]
+        """Its length; where an aggregate has none, and counts from its start, longer than any."""
+        window = self.segment.rows.beats[:, 0]
+        return np.where(window > 0, window, FOR_EVER)
 
     @property
     def beat(self) -> np.ndarray:
@@ -65,9 +71,9 @@ class Standing:
         return Due(self.segment.rows.take(picked), *(each[picked] for each in columns))
 
 
-def open_standing(plan: Plan, manifest: Manifest) -> list[Standing]:
-    """All subscriptions to frequent terms of a manifest; none before the first post, when no beat can be told."""
-    refs = terms_refs(manifest)
+def open_standing(plan: Plan, manifest: Manifest, kinds: Collection[int] = ON_A_BEAT) -> list[Standing]:
+    """All subscriptions of a manifest that report; none before the first post, when no beat can be told."""
+    refs = reporting_refs(manifest, kinds)
     if not refs or manifest.first_post is None or manifest.clock is None:
         return []
     segments = open_segments(plan, [ref.name for ref in refs], manifest)
@@ -110,6 +116,7 @@ def late_pairs(
         told = part.following[rows]
         limit = np.where(unkept[posts], np.maximum(told, part.stop[rows]), told)
         late = first < np.minimum(limit, ts + part.window[rows])
+        late &= (part.window[rows] < FOR_EVER) | (ts >= part.start[rows])  # without a window only what is from then on
         found.append((part.segment.rows, Matches(posts[late], rows[late], matches.candidates)))
     return found
 

@@ -1,0 +1,253 @@
+"""Response times of STAR's searches, without a cache and with each kind of it (seed 003 §8.2, §8.6).
+
+Each cache learns from queries of the same set, of 1 to 4 constraints mixed, and then answers others. What it is trained
+with is not searched for, as only what is asked matters to it. A search is timed from its text to the table of its rows.
+"""
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.bench.figures import Progress, figure, rounded
+from nearcast.bench.search_data import Built, build, word_list
+from nearcast.bench.warehouse_data import TaggedPosts
+from nearcast.bench.warehouse_duck import Duck, is_installed
+from nearcast.bench.warehouse_queries import Asked, Workload
+from nearcast.cache.cached_answers import CachedAnswers
+from nearcast.cache.snapshot import Plain, Searched
+from nearcast.index.aggregate import nothing
+from nearcast.index.answers import rows_of, shape_of
+from nearcast.index.groups import Groups, Shape
+from nearcast.index.question import Question
+from nearcast.language import parse
+from nearcast.model.queries import AggregateQuery
+from nearcast.reader.aggregated import Aggregated, groups_of
+from nearcast.reader.dictionary import spelt_words
+from nearcast.reader.opened import State
+from nearcast.reader.reader import Reader
+from nearcast.state.manifest import TERMS
+
+SETS = {
+    "s1_count": ("count", False),
+    "s2_count": ("count", True),
+    "s1_topk": ("topk", False),
+    "s2_topk": ("topk", True),
+}
+CACHES = ("classic", "q", "qo")
+CONSTRAINTS = (1, 2, 3, 4)
+OBJECTS = 0.2  # of the memory of a QO-cache is for posts along borders
+MB = 1 << 20
+SAMPLED = 20_000  # posts that queries are made of
+AGAIN = 5  # times that each query of a repeated workload was asked before
+AIMS = {1: 2.0, 4: 10.0}  # ms, of the median of a Count
+GAINS = {1: 10.0, 2: 5.0, 3: 5.0, 4: 5.0}  # times no cache
+
+Ask = Callable[[str], pa.Table]
+
+
+@dataclass(frozen=True)
+class Options:
+    posts: int
+    vocabulary: int
+    queries: int
+    training: int
+    repeated: int
+    memory: tuple[int, ...]
+    sets: tuple[str, ...]
+    seed: int
+
+
+def measure(progress: Progress, folder: Path, options: Options) -> dict[str, Any]:
+    copies = folder / "copies" if is_installed() and options.repeated else None
+    source = TaggedPosts(options.posts, options.vocabulary, options.seed, copies)
+    built = build(progress, folder / "state", options.posts, options.vocabulary, SAMPLED, options.seed, source=source)
+    state = State(folder / "state")
+    figures: dict[str, Any] = {}
+    for name in options.sets:
+        figures[name] = measure_set(progress, state, built, name, options)
+    if options.repeated:
+        figures["repeated"] = measure_repeated(progress, state, built, folder, options)
+    return figures
+
+
+def measure_set(progress: Progress, state: State, built: Built, name: str, options: Options) -> dict[str, Any]:
+    function, pivots = SETS[name]
+    workload = Workload(built.sample, function, pivots, options.seed)
+    training = workload.take(options.training)
+    queries = {n: workload.take(options.queries, n) for n in CONSTRAINTS}
+    progress(f"{name}: no cache")
+    for asked in training[:WARMING]:
+        plainly(state)(asked.sql)
+    plain = {n: timed(plainly(state), some) for n, some in queries.items()}
+    out: dict[str, Any] = {"none": {n: described(times) for n, (times, _) in plain.items()}}
+    checked = 0
+    for memory in options.memory:
+        for cache in CACHES:
+            progress(f"{name}: {cache}-cache of {memory:,} MB")
+            asking = Cached.of(state.reader, cache, memory)
+            choosing = asking.train(training)
+            found = {n: timed(asking, some) for n, some in queries.items()}
+            for n, (_, answers) in found.items():
+                if not all(one.equals(other) for one, other in zip(answers, plain[n][1], strict=True)):
+                    raise AssertionError(f"{name}: the {cache}-cache answers otherwise")
+                checked += len(answers)
+            largest = memory == max(options.memory) and cache == "qo"
+            shown: dict[Any, Any] = {
+                n: described(times, AIMS.get(n) if largest and function == "count" else None)
+                | {"times_no_cache": gain(plain[n][0], times, GAINS[n] if largest else None)}
+                for n, (times, _) in found.items()
+            }
+            out[f"{cache}_{memory}mb"] = shown | asking.facts(choosing)
+    return out | {"answers_checked": checked}
+
+
+WARMING = 20  # queries, by which columns that are asked for a lot are read once
+
+
+def described(times: np.ndarray, at_most: float | None = None) -> dict[str, Any]:
+    """In ms."""
+    out: dict[str, Any] = {"p50_ms": figure(float(np.median(times)), at_most=at_most)}
+    return out | {"p90_ms": rounded(float(np.percentile(times, 90))), "mean_ms": rounded(float(times.mean()))}
+
+
+def gain(slow: np.ndarray, fast: np.ndarray, at_least: float | None = None) -> dict[str, Any]:
+    """How many times as fast on average, which is what the paper tells, and at the median."""
+    mean = figure(float(slow.mean() / fast.mean()), at_least=at_least)
+    return {"mean": mean, "median": rounded(float(np.median(slow) / np.median(fast)))}
+
+
+def timed(ask: Ask, queries: Sequence[Asked]) -> tuple[np.ndarray, list[pa.Table]]:
+    """(ms of each, answers)."""
+    gc.collect()
+    times, answers = [], []
+    for asked in queries:
+        text = asked.sql
+        began = time.perf_counter()
+        answers.append(ask(text))
+        times.append((time.perf_counter() - began) * 1e3)
+    return np.array(times), answers
+
+
+# -- who answers -------------------------------------------------------------------------------------------------------
+
+
+def plainly(state: State) -> Ask:
+    def ask(sql: str) -> pa.Table:
+        found = state.search(sql)
+        assert isinstance(found, Aggregated)
+        return found.table
+
+    return ask
+
+
+class Cached:
+    """A reader with a cache before it."""
+
+    def __init__(self, reader: Reader, cache: CachedAnswers) -> None:
+        self.reader, self.cache = reader, cache
+        everything = reader.question(parse("SELECT Count(*) FROM stream", reader.tokenizer).query)
+        self.segments = [(each.ref.name, each.segment, each.gone) for each in reader.segments(everything)]
+
+    @classmethod
+    def of(cls, reader: Reader, kind: str, memory: int) -> "Cached":
+        """The classic greedy choice of views (Baseline-2), views (Q) or views and posts along borders (QO)."""
+        objects = int(OBJECTS * memory * MB) if kind == "qo" else 0
+        return cls(reader, CachedAnswers(memory * MB - objects, objects, classic=kind == "classic", background=False))
+
+    def train(self, queries: Sequence[Asked]) -> float:
+        """Let the cache learn; the seconds that its last choice took."""
+        for asked in queries:
+            self._groups(asked.sql, lambda shape: lambda _: (nothing(shape), ()))
+        began = time.perf_counter()
+        self.cache.choose(self.segments)
+        return time.perf_counter() - began
+
+    def __call__(self, sql: str) -> pa.Table:
+        query, groups = self._groups(sql, self._plain)
+        words = [self.reader.files.terms(ref.name) for ref in self.reader.manifest.of(TERMS)]
+        return rows_of(query, groups, lambda terms: spelt_words(words, terms))
+
+    def _groups(self, sql: str, plain: Callable[[Shape], Plain]) -> tuple[AggregateQuery, Groups]:
+        statement = parse(sql, self.reader.tokenizer, self.reader.regions)
+        self.reader.check(statement)
+        query = statement.query
+        assert isinstance(query, AggregateQuery)
+        shape = shape_of(query)
+        return query, self.cache.groups(
+            self.segments, self.reader.question(query), shape, query.approximate, plain(shape)
+        ).groups
+
+    def _plain(self, shape: Shape) -> Plain:
+        def answer(question: Question) -> tuple[Groups, Searched]:
+            opened = self.reader.segments(question)
+            groups, looked = groups_of([(each.segment, each.gone) for each in opened], question, shape)
+            return groups, tuple(zip((each.ref.name for each in opened), looked, strict=True))
+
+        return answer
+
+    def facts(self, choosing: float) -> dict[str, Any]:
+        status = self.cache.status()
+        return {
+            "choosing_s": rounded(choosing), "views": status.views, "view_mb": rounded(status.view_bytes / MB),
+            "regions": status.regions, "region_mb": rounded(status.region_bytes / MB),
+        }  # fmt: skip
+
+
+# -- a workload that repeats itself, beside DuckDB ---------------------------------------------------------------------
+
+
+def measure_repeated(progress: Progress, state: State, built: Built, folder: Path, options: Options) -> dict[str, Any]:
+    """Queries that have been asked before, by the QO-cache, without a cache and by DuckDB."""
+    out: dict[str, Any] = {}
+    duck = None
+    if is_installed():
+        progress("repeated: loading DuckDB")
+        numbers = {word: number for number, word in enumerate(word_list(options.vocabulary).to_pylist())}
+        clock = state.reader.manifest.clock
+        assert clock is not None
+        duck = Duck(folder / "duck.db", folder / "copies", numbers, clock)
+    for function in ("count", "topk"):
+        progress(f"repeated: {function}")
+        queries = Workload(built.sample, function, True, options.seed + 1).take(options.repeated)
+        asking = Cached.of(state.reader, "qo", max(options.memory))
+        asking.train([asked for _ in range(AGAIN) for asked in queries])
+        timed(asking, queries[:WARMING])
+        fast, answers = timed(asking, queries)
+        slow, right = timed(plainly(state), queries)
+        if not all(one.equals(other) for one, other in zip(answers, right, strict=True)):
+            raise AssertionError("the cache answers otherwise")
+        out[function] = {"qo": described(fast), "none": described(slow)}
+        out[function]["times_no_cache"] = gain(slow, fast)
+        if duck is not None:
+            theirs, found = asked_of(duck, queries)
+            if function == "count":
+                compare(answers, found)
+            out[function] |= {"duckdb": described(theirs), "times_duckdb": gain(theirs, fast, 10.0)}
+            out[function]["none_times_duckdb"] = gain(theirs, slow)
+    if duck is not None:
+        duck.close()
+    return out
+
+
+def asked_of(duck: Duck, queries: Sequence[Asked]) -> tuple[np.ndarray, list[pa.Table]]:
+    """The second time that each is asked."""
+    for asked in queries:
+        duck(asked)
+    times, answers = [], []
+    for asked in queries:
+        began = time.perf_counter()
+        answers.append(duck(asked))
+        times.append((time.perf_counter() - began) * 1e3)
+    return np.array(times), answers
+
+
+def compare(ours: Sequence[pa.Table], theirs: Sequence[pa.Table]) -> None:
+    for one, other in zip(ours, theirs, strict=True):
+        if not np.array_equal(np.sort(one["count(id)"].to_numpy()), np.sort(other["n"].to_numpy())):
+            raise AssertionError("DuckDB counts otherwise")

@@ -1,0 +1,255 @@
+"""Views: partial aggregates of the posts of a quadtree node, by segment (seed 003 §4.1.1, §4.1.2).
+
+A view holds, of the posts in its node that satisfy its words, the aggregates by all its attributes. It answers a query
+that covers the node, has the same words, and groups by and sets conditions on no other attributes: its groups are
+filtered and added up. A region that is asked about again and again may have views of its own, which answer all of it
+(the seed has none, and answers what a region has beside its nodes from posts every time).
+
+A time window needs the minutes among the attributes; what it has of a minute in part is answered from posts. The part
+of a segment depends on nothing but the segment and its deleted rows, so a view is never out of date: what a manifest
+brings is added when it is first needed.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from threading import Lock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nearcast.cache.nodes import ROOT, box
+from nearcast.cache.partials import COUNTERS, Partial, combined, summarised, taken
+from nearcast.cache.space_saving import merge as merge_summaries
+from nearcast.index.aggregate import search_groups
+from nearcast.index.arrow import arrow
+from nearcast.index.attributes import names_in, satisfied
+from nearcast.index.groups import STRING, Groups, Shape
+from nearcast.index.posts import PostSegment
+from nearcast.index.question import Question
+from nearcast.index.rows import frozen
+from nearcast.index.values import NO_STRINGS, Values, number_values
+from nearcast.model.expressions import Conjunction
+from nearcast.model.ops import BEGINNING, NEVER
+from nearcast.model.regions import EVERYWHERE, RECT
+
+MINUTE = "minute"
+NO_TERMS, SUMMARY, EXACT = range(3)  # what a view keeps of terms
+MOST_MASKS = 64  # conditions that a view remembers the groups of
+
+Words = tuple[Conjunction, ...]
+Where = tuple[int, tuple[float, float, float, float], bytes]  # a region: kind, box, shape
+EVERY_PLACE: Where = (EVERYWHERE, (-180.0, -90.0, 180.0, 90.0), b"")
+
+
+def where(question: Question) -> Where:
+    """The region that a question asks about."""
+    return (question.kind, question.box, question.shape.tobytes()) if question.kind else EVERY_PLACE
+
+
+EXACT_INTEGERS = 1 << 53
+
+
+@lru_cache(maxsize=1024)
+def comparable(predicates: str | None) -> bool:
+    """Whether values as grouped, 5.0 as 5, compare as the stored ones do: not with whole numbers that no double is."""
+    literals = [value for _, _, values in json.loads(predicates or "[]") for value in values]
+    return not any(isinstance(value, int) and abs(value) > EXACT_INTEGERS for value in literals)
+
+
+@lru_cache(maxsize=1024)
+def _names(predicates: str | None) -> tuple[str, ...]:
+    return tuple(names_in(predicates))
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a query wants of the posts of a node, whatever node it is."""
+
+    words: Words
+    attributes: frozenset[str]
+    measured: frozenset[str]
+    terms: int = NO_TERMS
+    timed: bool = False
+
+    @classmethod
+    def of(cls, question: Question, shape: Shape, timed: bool, approximate: bool = False) -> "Need":
+        attributes = frozenset((*shape.by, *_names(question.predicates), *((MINUTE,) if timed else ())))
+        terms = (SUMMARY if approximate else EXACT) if shape.terms else NO_TERMS
+        words = question.conjunctions if question.has_words else ()
+        return cls(words, attributes, frozenset(shape.measured), terms, timed)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a view holds: of the posts of a node, or of a region. `attributes` begin with the minute, where it is one of
+    them.
+    """
+
+    place: int | Where
+    words: Words
+    attributes: tuple[str, ...]
+    measured: tuple[str, ...]
+    terms: int
+
+    @classmethod
+    def of(cls, place: int | Where, need: Need) -> "Spec":
+        """The candidate view that a query suggests for a node, or for its region."""
+        attributes = sorted(need.attributes, key=lambda name: (name != MINUTE, name))
+        return cls(place, need.words, tuple(attributes), tuple(sorted(need.measured)), need.terms)
+
+    def answers(self, need: Need) -> bool:
+        """Whether a query of that need, which covers the node, is in Q(v)."""
+        return (
+            self.words == need.words
+            and need.attributes.issubset(self.attributes)
+            and need.measured.issubset(self.measured)
+            and (need.terms == NO_TERMS or self.terms == need.terms or self.terms == EXACT)
+        )
+
+    @cached_property
+    def shape(self) -> Shape:
+        return Shape(self.attributes, self.measured, self.terms != NO_TERMS)
+
+    @property
+    def node(self) -> int:
+        """0 for a region."""
+        return self.place if isinstance(self.place, int) else 0
+
+    @cached_property
+    def question(self) -> Question:
+        if isinstance(self.place, int):
+            kind, bounds, shape = (RECT, box(self.place), b"") if self.place != ROOT else EVERY_PLACE
+        else:
+            kind, bounds, shape = self.place
+        form = frozen(np.frombuffer(shape, np.float64))
+        return Question(kind, bounds, form, self.words or ((),), BEGINNING, NEVER, None)
+
+
+class Total:
+    """A view's aggregates of all segments, ready to be asked: in order of the minute, where it has one."""
+
+    def __init__(self, partial: Partial) -> None:
+        groups, summaries = partial.groups, partial.summaries
+        self.minutes: np.ndarray | None = None
+        if groups.shape.by[:1] == (MINUTE,):
+            order = np.argsort(groups.values[:, 0], kind="stable")
+            back = np.empty(len(order), np.int64)
+            back[order] = np.arange(len(order))
+            groups = taken(groups, order, groups.shape)
+            if summaries is not None:
+                summaries = merge_summaries([summaries], [back], len(order))
+            self.minutes = groups.values[:, 0]
+        self.groups, self.summaries = groups, summaries
+        self.nbytes = partial.nbytes
+        self._masks: dict[str, np.ndarray] = {}
+        self._distinct: dict[str, tuple[np.ndarray, Values]] = {}
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def rows(self, predicates: str | None, since: int, until: int) -> np.ndarray | slice:
+        """The groups in a time of whole minutes that satisfy the predicates."""
+        begin, end = 0, len(self.groups)
+        if self.minutes is not None and (since > BEGINNING or until < NEVER):
+            begin, end = np.searchsorted(self.minutes, (since, until)).tolist()
+        if not predicates:
+            return slice(begin, end)
+        return begin + np.flatnonzero(self._mask(predicates)[begin:end])
+
+    def _mask(self, predicates: str) -> np.ndarray:
+        found = self._masks.get(predicates)
+        if found is None:
+            columns = {"": pa.nulls(len(self.groups))}
+            for name in _names(predicates):
+                codes, values = self._values(name)
+                table = values.table(name)
+                columns |= {each: table[each].take(arrow(codes)) for each in table.column_names if each}
+            found = satisfied(predicates, pa.table(columns))
+            while len(self._masks) >= MOST_MASKS:
+                self._masks.pop(next(iter(self._masks)), None)
+            self._masks[predicates] = found
+        return found
+
+    def _values(self, name: str) -> tuple[np.ndarray, Values]:
+        """An attribute's distinct values, and which of them each group has."""
+        found = self._distinct.get(name)
+        if found is None:
+            at = self.groups.shape.by.index(name)
+            kinds, values = self.groups.kinds[:, at], np.ascontiguousarray(self.groups.values[:, at])
+            codes, firsts = number_values(kinds, values)
+            found = self._distinct[name] = codes, _spelt(kinds[firsts], values[firsts], self.groups)
+        return found
+
+
+def _spelt(kinds: np.ndarray, values: np.ndarray, groups: Groups) -> Values:
+    strings, rows = NO_STRINGS, kinds == STRING
+    if rows.any():
+        places = np.searchsorted(groups.spelling.hashes, np.where(rows, values, groups.spelling.hashes[0]))
+        indices = pc.if_else(arrow(rows), arrow(places), pa.scalar(None, pa.int64()))
+        strings = groups.spelling.strings.take(indices)
+    return Values(kinds, values, strings)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A segment and its deleted rows; `key` tells it from every other."""
+
+    name: str
+    segment: PostSegment
+    gone: np.ndarray
+    key: tuple[str, int, int]
+
+    @classmethod
+    def of(cls, name: str, segment: PostSegment, gone: np.ndarray) -> "Source":
+        return cls(name, segment, gone, (name, len(gone), hash(gone.tobytes()) if len(gone) else 0))
+
+
+@dataclass
+class View:
+    """A view that is kept: its parts by segment, and their sum for the segments last asked for."""
+
+    spec: Spec
+    parts: dict[tuple[str, int, int], Partial] = field(default_factory=dict)
+    used: int = 0
+    _of: tuple[tuple[str, int, int], ...] | None = None
+    _total: Total | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def nbytes(self) -> int:
+        total = self._total
+        parts = list(self.parts.values())
+        return (total.nbytes if total is not None else 0) + (
+            sum(each.nbytes for each in parts) if len(parts) > 1 else 0
+        )
+
+    @property
+    def posts(self) -> int:
+        """The posts that the view stood for when it was last asked."""
+        total = self._total
+        return 0 if total is None else int(total.groups.posts.sum())
+
+    @property
+    def entries(self) -> int:
+        """The size of the view when it was last asked."""
+        total = self._total
+        return 0 if total is None else len(total) + len(total.groups.term) // 4
+
+    def total(self, sources: Sequence[Source], of: tuple[tuple[str, int, int], ...]) -> Total:
+        """The aggregates of all the segments; `of` are their keys."""
+        total = self._total
+        if total is not None and self._of == of:
+            return total
+        with self._lock:
+            if self._total is None or self._of != of:
+                parts = {each.key: self.parts.get(each.key) or self._part(each) for each in sources}
+                self._total = Total(combined(list(parts.values())))
+                self._of, self.parts = of, parts
+            return self._total
+
+    def _part(self, source: Source) -> Partial:
+        groups, _ = search_groups(source.segment, self.spec.question, self.spec.shape, source.gone)
+        return summarised(groups, COUNTERS) if self.spec.terms == SUMMARY else Partial(groups)

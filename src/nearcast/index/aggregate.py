@@ -1,0 +1,277 @@
+"""Aggregates by group of the posts of one segment, and of several together (seed 003 §4.1.1).
+
+An algebraic aggregate of a set of posts is made of those of its disjoint parts: each segment gives its `Groups`, and
+`merge` adds them up. What posts are grouped by and what is measured are codes (`index.columns`), so grouping is
+arithmetic on small numbers. Where few values are measured of few groups, pairs of them are counted, and each pair is
+added once, times its count.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.index.arrow import arrow
+from nearcast.index.columns import Column, column_of
+from nearcast.index.groups import MEASURED, Groups, Shape, Spelling
+from nearcast.index.posts import PostSegment
+from nearcast.index.question import NOTHING, Question
+from nearcast.index.rows import frozen
+from nearcast.index.search_range import Looked, search_range
+from nearcast.index.values import NO_STRINGS, Values, number_values
+from nearcast.kernels.grouping import (
+    add_groups,
+    add_measured,
+    count_words,
+    numbered,
+    paired,
+    tally,
+    tally_pairs,
+)
+from nearcast.model.errors import BadInput
+
+MOST_GROUPS = 1_000_000
+FEW = 1 << 12  # keys that a table has a place for each of, however few the posts
+NO_WEIGHTS = frozen(np.empty(0, np.int64))
+Counts = tuple[np.ndarray, np.ndarray, np.ndarray]
+NO_WORDS: Counts = (NOTHING, frozen(np.empty(0, np.uint64)), NOTHING)
+
+
+def search_groups(
+    segment: PostSegment, question: Question, shape: Shape, gone: np.ndarray = NOTHING
+) -> tuple[Groups, Looked]:
+    """The aggregates of the posts that satisfy the question; `gone` are deleted rows, ascending."""
+    size = len(segment)
+    if not _takes_all(segment, question):
+        hits = search_range(segment, question, gone)
+        return aggregate(segment, hits.rows, shape), hits.looked
+    rows = np.delete(segment.all_rows, gone) if len(gone) else None
+    groups = aggregate(segment, rows, shape)
+    if shape == Shape():
+        return groups, Looked(size, "count", "all posts are asked for, and how many they are is known", 0)
+    return groups, Looked(size, "whole columns", f"all {size:,} posts are asked for", size)
+
+
+def _takes_all(segment: PostSegment, question: Question) -> bool:
+    """Whether nothing is asked of a post but a time that all have."""
+    if question.kind or question.has_words or question.predicates or not len(segment):
+        return False
+    return question.covers(*segment.times[-2:].tolist())  # those of the root
+
+
+def aggregate(segment: PostSegment, rows: np.ndarray | None, shape: Shape) -> Groups:
+    """The aggregates of some rows of a segment, None for all."""
+    count = len(segment) if rows is None else len(rows)
+    if not count:
+        return nothing(shape)
+    if rows is not None:
+        rows = frozen(rows)
+    by = [column_of(segment, rows, name) for name in shape.by]
+    measured = [column_of(segment, rows, name) for name in shape.measured]
+    return aggregate_columns(shape, by, measured, count, _words(segment, rows) if shape.terms else None)
+
+
+class Words(Protocol):
+    """Counts the terms of posts by group: (groups of the posts, how many groups) → (group, term, posts)."""
+
+    def __call__(self, groups: np.ndarray, size: int) -> Counts: ...
+
+
+def aggregate_columns(
+    shape: Shape,
+    by: Sequence[Column],
+    measured: Sequence[Column],
+    count: int,
+    words: "Words | tuple[np.ndarray, np.ndarray] | None" = None,
+    most: int | None = None,
+) -> Groups:
+    """The aggregates of posts whose attributes are given, in the order of the shape's; and their words, which may be
+    terms (with the boundary 0) and where those of each post begin.
+    """
+    codes, size, values = _grouped(by, count)
+    posts = np.full(1, count) if codes is None else tally(codes, size)
+    whole, real = _measured(measured, codes, size, count)
+    kept = np.flatnonzero(posts)
+    if len(kept) > (MOST_GROUPS if most is None else most):
+        raise too_many()
+    counts = NO_WORDS
+    if isinstance(words, tuple):
+        words = _words_of(*words)
+    if words is not None:
+        of, term, with_term = words(frozen(np.zeros(count, np.int32)) if codes is None else codes, size)
+        counts = np.searchsorted(kept, of), term, with_term
+    if len(kept) < size:
+        values = [each.take(kept) for each in values]
+    kinds = np.stack([each.kinds for each in values], axis=1) if values else np.empty((len(kept), 0), np.uint8)
+    bits = np.stack([each.values for each in values], axis=1) if values else np.empty((len(kept), 0), np.int64)
+    return _groups(shape, kinds, bits, posts[kept], whole[kept], real[kept], counts, _spelling(values))
+
+
+def _groups(
+    shape: Shape, kinds: np.ndarray, values: np.ndarray, posts: np.ndarray, whole: np.ndarray, real: np.ndarray,
+    words: Counts, spelling: Spelling,
+) -> Groups:  # fmt: skip
+    return Groups(
+        shape=shape, kinds=kinds, values=values, posts=posts, counts=whole[:, :, 0], numbers=whole[:, :, 1],
+        sums=real[:, :, 0], low=real[:, :, 1], least=real[:, :, 2], greatest=real[:, :, 4],
+        term_group=words[0], term=words[1], term_posts=words[2], spelling=spelling,
+        seen=whole[:, :, 2].astype(np.uint8), least_low=real[:, :, 3], greatest_low=real[:, :, 5],
+    )  # fmt: skip
+
+
+def nothing(shape: Shape) -> Groups:
+    """The aggregates of no posts."""
+    width, of = len(shape.by), len(shape.measured)
+    sums = np.empty((0, of, 3), np.int64), np.empty((0, of, 6))
+    kinds, values = np.empty((0, width), np.uint8), np.empty((0, width), np.int64)
+    return _groups(shape, kinds, values, NOTHING, *sums, NO_WORDS, Spelling(NOTHING, NO_STRINGS))
+
+
+def too_many() -> BadInput:
+    return BadInput(
+        f"more than {MOST_GROUPS:,} groups: GROUP BY fewer or coarser attributes (hour for minute, say), or ask for "
+        "fewer posts in the WHERE"
+    )
+
+
+# -- groups of one segment ---------------------------------------------------------------------------------------------
+
+
+def _grouped(columns: Sequence[Column], count: int) -> tuple[np.ndarray | None, int, list[Values]]:
+    """(the group of each post, how many groups there may be, their values of each attribute); no groups, but one, where
+    there is no attribute.
+    """
+    if not columns:
+        return None, 1, []
+    codes, values = _keys(columns[0])
+    size, parts = len(values), [values]
+    if size > max(FEW, count):
+        numbers, firsts = numbered(frozen(codes.astype(np.int64)), 0)
+        parts = [values.take(codes[firsts])]
+        codes, size = frozen(numbers), len(firsts)
+    for column in columns[1:]:
+        more, values = _keys(column)
+        span = size * len(values)
+        keys = frozen(paired(codes, len(values), more))
+        numbers, firsts = numbered(keys, span if span <= max(FEW, 8 * count) else 0)
+        parts = [*(part.take(codes[firsts]) for part in parts), values.take(more[firsts])]
+        codes, size = frozen(numbers), len(firsts)
+    return codes, size, parts
+
+
+def _keys(column: Column) -> tuple[np.ndarray, Values]:
+    numbers, values = column.values.grouped
+    return (column.codes if numbers is None else frozen(numbers[column.codes])), values
+
+
+def _measured(
+    columns: Sequence[Column], codes: np.ndarray | None, size: int, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `add_measured` adds up, of each group (the first axis) and each attribute."""
+    whole, real = np.zeros((size, len(columns), 3), np.int64), np.zeros((size, len(columns), 6))
+    for at, column in enumerate(columns):
+        groups, of, width = codes, column.codes, len(column.values)
+        weights = NO_WEIGHTS
+        if size * width <= max(FEW, count // 4):
+            pairs = tally(of, width) if codes is None else tally_pairs(codes, width, of, size * width)
+            there = np.flatnonzero(pairs)
+            groups, of = frozen((there // width).astype(np.int32)), frozen((there % width).astype(np.int32))
+            weights = frozen(pairs[there])
+        elif codes is None:
+            groups = frozen(np.zeros(count, np.int32))
+        sums = np.zeros((size, 3), np.int64), np.zeros((size, 6))
+        sums[1][:, [2, 4]] = np.inf, -np.inf
+        add_measured(groups, of, weights, column.values.kinds, *column.values.numbers, *sums)
+        whole[:, at], real[:, at] = sums
+    return whole, real
+
+
+def _words(segment: PostSegment, rows: np.ndarray | None) -> Words:
+    def count(groups: np.ndarray, size: int) -> Counts:
+        forward = segment.arrays["forward"], segment.arrays["forward_starts"]
+        some = frozen(segment.all_rows) if rows is None else rows
+        group, code, posts = count_words(*(*forward, some, groups, size, len(segment.terms)))
+        return group, segment.terms[code], posts
+
+    return count
+
+
+def _words_of(terms: np.ndarray, offsets: np.ndarray) -> Words:
+    def count(groups: np.ndarray, size: int) -> Counts:
+        sizes = np.subtract(offsets[1:], offsets[:-1], dtype=np.int64)
+        post = np.repeat(np.arange(len(groups)), sizes)
+        codes, found = numbered(frozen(terms.view(np.int64)), 0)
+        _, first = numbered(frozen(paired(frozen(post.astype(np.int32)), max(1, len(found)), frozen(codes))), 0)
+        first = first[terms[first] != 0]
+        keys = frozen(paired(frozen(groups[post[first]]), max(1, len(found)), frozen(codes[first])))
+        numbers, at = numbered(keys, 0)
+        return groups[post[first[at]]].astype(np.int64), terms[first[at]], tally(frozen(numbers), len(at))
+
+    return count
+
+
+# -- of several parts --------------------------------------------------------------------------------------------------
+
+
+def merge(parts: Sequence[Groups], most: int | None = None) -> Groups:
+    """Partial aggregates of the same shape, of disjoint sets of posts, added up; at least one part."""
+    shape = parts[0].shape
+    parts = [part for part in parts if len(part)]
+    if len(parts) < 2:
+        return parts[0] if parts else nothing(shape)
+    return _added_up(parts, most)
+
+
+def regrouped(groups: Groups) -> Groups:
+    """Groups whose keys have been changed: those that have the same ones now are added up."""
+    return _added_up([groups], len(groups)) if len(groups) else groups
+
+
+def _added_up(parts: Sequence[Groups], most: int | None) -> Groups:
+    shape = parts[0].shape
+    kinds, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("kinds", "values"))
+    if not len(kinds):
+        return nothing(shape)
+    into, firsts = _number_groups(kinds, values)
+    if len(firsts) > (MOST_GROUPS if most is None else most):
+        raise too_many()
+    sums = [frozen(np.concatenate([getattr(part, name) for part in parts])) for name in ("posts", *MEASURED)]
+    posts, whole, real = add_groups(*(into, *sums, len(firsts)))
+    words = _merge_words(parts, into) if shape.terms else NO_WORDS
+    spelling = _unite([part.spelling for part in parts])
+    return _groups(shape, kinds[firsts], values[firsts], posts, whole, real, words, spelling)
+
+
+def _number_groups(kinds: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the number of each row's group, the first row of each)."""
+    if not kinds.shape[1]:
+        return frozen(np.zeros(len(kinds), np.int32)), np.zeros(1, np.int64)
+    codes, firsts = number_values(kinds[:, 0], np.ascontiguousarray(values[:, 0]))
+    for at in range(1, kinds.shape[1]):
+        more, found = number_values(kinds[:, at], np.ascontiguousarray(values[:, at]))
+        codes, firsts = numbered(frozen(paired(frozen(codes), len(found), frozen(more))), 0)
+    return frozen(codes), firsts
+
+
+def _merge_words(parts: Sequence[Groups], into: np.ndarray) -> Counts:
+    bases = np.cumsum([0, *map(len, parts)])
+    groups = np.concatenate([into[part.term_group + base] for part, base in zip(parts, bases, strict=False)])
+    terms = np.concatenate([part.term for part in parts])
+    codes, found = numbered(frozen(terms.view(np.int64)), 0)
+    keys = frozen(paired(frozen(groups), max(1, len(found)), frozen(codes)))
+    numbers, firsts = numbered(keys, 0)
+    posts = np.bincount(numbers, np.concatenate([part.term_posts for part in parts]), len(firsts))
+    return groups[firsts].astype(np.int64), terms[firsts], posts.astype(np.int64)
+
+
+def _unite(spellings: Sequence[Spelling]) -> Spelling:
+    hashes = np.concatenate([each.hashes for each in spellings])
+    known, first = np.unique(hashes, return_index=True)
+    strings = pa.concat_arrays([each.strings for each in spellings])
+    return Spelling(frozen(known), strings.take(arrow(first)))
+
+
+def _spelling(by: Sequence[Values]) -> Spelling:
+    found = [each.spelling() for each in by if len(each.strings)]
+    return _unite(found) if found else Spelling(NOTHING, NO_STRINGS)

@@ -1,0 +1,230 @@
+"""From partial aggregates to the rows of an answer: outputs, HAVING, ORDER BY, LIMIT (seed 003 §3.1)."""
+
+import json
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nearcast.index.arrow import arrow, numbers
+from nearcast.index.attributes import satisfied
+from nearcast.index.groups import REAL, STRING, TIME, WHOLE, Groups, Shape
+from nearcast.index.lexicon import Speller
+from nearcast.index.rows import frozen
+from nearcast.index.values import LAST, NO_STRINGS, Values
+from nearcast.model.queries import AggregateQuery, Measure, Ordering
+
+NUMBERS = 1 << WHOLE | 1 << REAL
+TERMS = pa.list_(pa.struct([("term", pa.string()), ("count", pa.int64())]))
+SPLIT = 2.0**27 + 1
+NO_TERMS = frozen(np.empty(0, np.uint64))
+
+
+def shape_of(query: AggregateQuery) -> Shape:
+    """What has to be kept of posts to answer a query."""
+    measures = [each for each in _values_of(query) if isinstance(each, Measure)]
+    measured = [each.of for each in measures if each.function != "topk" and each.of is not None]
+    return Shape(query.group_by, tuple(dict.fromkeys(measured)), any(each.function == "topk" for each in measures))
+
+
+def _values_of(query: AggregateQuery) -> Iterable[Measure | str]:
+    for clause in (query.outputs, query.having, query.order):
+        yield from (each.value for each in clause)
+
+
+def rows_of(
+    query: AggregateQuery,
+    groups: Groups,
+    spell: Speller,
+    stop: np.ndarray = NO_TERMS,
+    frequent: Callable[[np.ndarray, int], pa.Array] | None = None,
+) -> pa.Table:
+    """The rows of an answer. `groups` has the shape of the query, or more; `spell` gives terms their words; the terms
+    `stop` are left out of TopK. `frequent` gives the k most frequent terms of some groups, where they are not counted
+    in `groups`.
+
+    A column has the type of its values; numbers of both kinds are doubles, and values that are not all numbers, all
+    times and so on are text. TopK is a list of {term, count}, most frequent first, ties by term.
+    """
+    answer = Answer(query, groups)
+    rows = answer.rows()
+    columns = []
+    for output in query.outputs:
+        value = output.value
+        if isinstance(value, Measure) and value.function == "topk":
+            columns.append(
+                _most_frequent(groups, rows, value.k, spell, stop) if frequent is None else frequent(rows, value.k)
+            )
+        else:
+            columns.append(answer.values(value, rows).arrow())
+    return pa.table(columns, [output.name for output in query.outputs])
+
+
+class Answer:
+    """What a query says of each group."""
+
+    def __init__(self, query: AggregateQuery, groups: Groups) -> None:
+        self.query, self.groups = query, groups
+        self.alone = not query.group_by and not len(groups)  # one row, of no posts
+
+    def rows(self) -> np.ndarray:
+        """The groups that are in the answer, in its order."""
+        query = self.query
+        rows = np.arange(1 if self.alone else len(self.groups))
+        for having in query.having:
+            condition = json.dumps([["", having.op, [having.literal]]])
+            rows = rows[satisfied(condition, self.values(having.value, rows).table(""))]
+        order = [*query.order, *(Ordering(name) for name in query.group_by)]
+        if not order or query.limit == 0:
+            return rows[: query.limit]
+        first = self._key(order[0], rows)
+        if query.limit is not None and query.limit < len(rows):  # what comes later than so many need not be sorted
+            kept = first <= np.partition(first, query.limit - 1)[query.limit - 1]
+            rows, first = rows[kept], first[kept]
+        keys = [first, *(self._key(each, rows) for each in order[1:])]
+        return rows[np.lexsort(keys[::-1])][: query.limit]
+
+    def _key(self, ordering: Ordering, rows: np.ndarray) -> np.ndarray:
+        ranks = self.values(ordering.value, rows).ranks()
+        return np.where(ranks == LAST, LAST, -ranks) if ordering.descending else ranks
+
+    def values(self, of: Measure | str, rows: np.ndarray) -> Values:
+        """An attribute of some groups, or an aggregate that is one value."""
+        return self._attribute(of, rows) if isinstance(of, str) else self._measure(of).take(rows)
+
+    def _attribute(self, name: str, rows: np.ndarray) -> Values:
+        groups = self.groups
+        at = groups.shape.by.index(name)
+        kinds, values = groups.kinds[rows, at], groups.values[rows, at]
+        strings, spelt = NO_STRINGS, kinds == STRING
+        if spelt.any():
+            places = np.searchsorted(groups.spelling.hashes, np.where(spelt, values, 0))
+            indices = pc.if_else(arrow(spelt), arrow(places), pa.scalar(None, pa.int64()))
+            strings = groups.spelling.strings.take(indices)
+        return Values(kinds, values, strings)
+
+    def _measure(self, measure: Measure) -> Values:
+        groups = self.groups
+        if self.alone:
+            return _whole(np.zeros(1, np.int64)) if measure.function == "count" else Values.missing(1)
+        if measure.of is None:
+            return _whole(groups.posts)
+        at = groups.shape.measured.index(measure.of)
+        seen = groups.seen[:, at]
+        match measure.function:
+            case "count":
+                return _whole(groups.counts[:, at])
+            case "min":
+                return _extreme(groups.least[:, at], groups.least_low[:, at], seen, times=seen & NUMBERS == 0)
+            case "max":
+                return _extreme(groups.greatest[:, at], groups.greatest_low[:, at], seen, times=seen & 1 << TIME > 0)
+            case "sum":
+                return _sum(groups.sums[:, at], groups.low[:, at], seen)
+            case _:
+                return _mean(groups.sums[:, at], groups.low[:, at], groups.numbers[:, at])
+
+
+def _whole(values: np.ndarray) -> Values:
+    return Values(np.full(len(values), WHOLE, np.uint8), values, NO_STRINGS)
+
+
+def _extreme(high: np.ndarray, low: np.ndarray, seen: np.ndarray, times: np.ndarray) -> Values:
+    """The least or the greatest: a time where `times` says so, else a number, whole where all numbers are."""
+    whole = times | ((seen & NUMBERS) == 1 << WHOLE)
+    numbers = _numbers(high, low, (seen & (NUMBERS | 1 << TIME)) > 0, whole)
+    return Values(np.where(times & (numbers.kinds == WHOLE), TIME, numbers.kinds), numbers.values, NO_STRINGS)
+
+
+def _sum(high: np.ndarray, low: np.ndarray, seen: np.ndarray) -> Values:
+    """Whole where all numbers are."""
+    return _numbers(high, low, (seen & NUMBERS) > 0, (seen & NUMBERS) == 1 << WHOLE)
+
+
+def _numbers(high: np.ndarray, low: np.ndarray, there: np.ndarray, whole: np.ndarray) -> Values:
+    """Pairs of doubles as numbers; those said to be whole as such, as long as they have 64 bits."""
+    doubles = Values.of_doubles(high + low, there)
+    kinds, values = doubles.kinds.copy(), doubles.values.copy()
+    easy = there & whole & (np.abs(high) < 2.0**62)
+    kinds[easy] = WHOLE
+    values[easy] = high[easy].astype(np.int64) + low[easy].astype(np.int64)
+    for row in np.flatnonzero(there & whole & (np.abs(high) >= 2.0**62) & (np.abs(high) <= 2.0**63)).tolist():
+        exact = int(high[row]) + int(low[row])
+        if -(2**63) <= exact < 2**63:
+            kinds[row], values[row] = WHOLE, exact
+    return Values(kinds, values, NO_STRINGS)
+
+
+def _mean(high: np.ndarray, low: np.ndarray, count: np.ndarray) -> Values:
+    """The quotient, and what is left after it divided once more: the nearest double, but for one very near a tie."""
+    n = np.maximum(count, 1).astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        first = high / n
+        product, rest = _product(first, n)
+        second = ((high - product) - rest + low) / n
+        mean = np.where(np.isfinite(second), first + second, first)
+    return Values.of_doubles(mean, count > 0)
+
+
+def _product(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Products of doubles, and by how much they are too small (T. J. Dekker, 1971)."""
+    product = one * other
+    upper = [(each * SPLIT) - (each * SPLIT - each) for each in (one, other)]
+    lower = [one - upper[0], other - upper[1]]
+    rest = ((upper[0] * upper[1] - product) + upper[0] * lower[1] + lower[0] * upper[1]) + lower[0] * lower[1]
+    return product, rest
+
+
+# -- TopK --------------------------------------------------------------------------------------------------------------
+
+
+def _most_frequent(groups: Groups, rows: np.ndarray, k: int, spell: Speller, stop: np.ndarray) -> pa.ListArray:
+    """The k most frequent terms of some groups, with their counts."""
+    place = np.full(max(1, len(groups)), -1)
+    place[rows] = np.arange(len(rows))
+    of, terms, counts = place[groups.term_group], groups.term, groups.term_posts
+    kept = (of >= 0) & (k > 0)
+    if len(stop):
+        kept &= ~np.isin(terms, stop)
+    of, terms, counts = of[kept], terms[kept], counts[kept]
+    for least_of in (_bound, _kth):
+        kept = counts >= least_of(of, counts, len(rows), k)[of]
+        of, terms, counts = of[kept], terms[kept], counts[kept]
+    known, at = np.unique(terms, return_inverse=True)
+    words = spell(known)
+    by_word = numbers(pc.rank(words, tiebreaker="dense"))[at]
+    order = np.lexsort((by_word, -counts, of))
+    order = order[_places(of[order], len(rows)) < k]
+    ends = np.cumsum(np.bincount(of[order], minlength=len(rows)))
+    pairs = [words.take(arrow(at[order])).cast(pa.string()), arrow(counts[order].astype(np.int64))]
+    offsets = arrow(np.concatenate(([0], ends)).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(pairs, ["term", "count"])).cast(TERMS)
+
+
+def _bound(of: np.ndarray, counts: np.ndarray, groups: int, k: int) -> np.ndarray:
+    """Of each group a count that at least k of its terms reach, 0 if there are not so many: most terms are rare, and
+    need not be sorted.
+    """
+    least = np.zeros(groups, np.int64)
+    bound = 2
+    while True:
+        reached = np.bincount(of[counts >= bound], minlength=groups) >= k
+        if not reached.any():
+            return least
+        least[reached] = bound
+        bound *= 2
+
+
+def _kth(of: np.ndarray, counts: np.ndarray, groups: int, k: int) -> np.ndarray:
+    """The k-th greatest count of each group, 0 if it has fewer."""
+    order = np.lexsort((-counts, of))
+    last = _places(of[order], groups) == k - 1
+    least = np.zeros(groups, np.int64)
+    least[of[order[last]]] = counts[order[last]]
+    return least
+
+
+def _places(of: np.ndarray, groups: int) -> np.ndarray:
+    """Of things in order of their groups: the place of each in its group, from 0."""
+    sizes = np.bincount(of, minlength=groups)
+    return np.arange(len(of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -1,0 +1,240 @@
+"""Partial results of standing aggregates by series and interval: what a batch adds, and what a report adds up.
+
+They are `Groups` with two attributes in front of those of the GROUP BY: the number of the series and that of the
+interval. Series with as many attributes and measures share one `Groups`, whatever the names of these are. A batch
+writes what its posts add, files are merged like all others, and what no window reaches any more is left out then
+(STAR's MT-index, seed 003 §5.2, is how a process adds them up: `index.mt_index`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearcast.index.aggregate import aggregate_columns, merge, regrouped
+from nearcast.index.columns import Column
+from nearcast.index.groups import MEASURED, WHOLE, Groups, Shape, Spelling
+from nearcast.index.rows import frozen, take_lists
+from nearcast.index.series import Series
+from nearcast.index.values import NO_STRINGS, Values
+from nearcast.kernels.grouping import numbered
+from nearcast.state.bundle import bundle_table, open_bundle
+from nearcast.state.files import write_table
+
+ANY = 1 << 62  # number of groups
+AHEAD = 2  # attributes in front: series and interval
+MATRICES = MEASURED  # groups × measured
+
+
+def class_of(shape: Shape) -> Shape:
+    """What series must have in common to be kept together."""
+    by = ("series", "interval", *(f"by{i}" for i in range(len(shape.by))))
+    return Shape(by, tuple(f"of{i}" for i in range(len(shape.measured))), shape.terms)
+
+
+def interval_of(ts: Any, length: Any) -> Any:
+    """Interval j is the time ((j − 1)·length, j·length]."""
+    return -(-ts // length)
+
+
+NONE_REPLACED = frozen(np.empty((0, 3), np.int64))
+
+
+@dataclass(frozen=True)
+class Partials:
+    """By class. They stand in place of what was counted before for the intervals of `replaced`: series, and after
+    which and up to which interval.
+    """
+
+    parts: Mapping[Shape, Groups]
+    replaced: np.ndarray = field(default_factory=lambda: NONE_REPLACED)
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self.parts.values())
+
+    @classmethod
+    def merged(cls, some: Iterable["Partials"]) -> "Partials":
+        """Those of several batches, given in their order, added up."""
+        by_class: dict[Shape, list[Groups]] = {}
+        for each in some:
+            if len(each.replaced):
+                before = cls({shape: merge(parts, ANY) for shape, parts in by_class.items()})
+                kept = before.picked(partial(_outside, each.replaced))
+                by_class = {shape: [groups] for shape, groups in kept.parts.items()}
+            for shape, groups in each.parts.items():
+                by_class.setdefault(shape, []).append(groups)
+        return cls({shape: merge(parts, ANY) for shape, parts in by_class.items()})
+
+    def of(self, series: np.ndarray) -> "Partials":
+        """Those of some series (sorted numbers)."""
+        return self.picked(lambda values: np.isin(values[:, 0], series))
+
+    def picked(self, wanted: Callable[[np.ndarray], np.ndarray]) -> "Partials":
+        """Those whose values (series, interval, …) are wanted."""
+        parts = {}
+        for shape, groups in self.parts.items():
+            rows = np.flatnonzero(wanted(groups.values))
+            parts[shape] = groups if len(rows) == len(groups) else taken(groups, rows)
+        return Partials({shape: groups for shape, groups in parts.items() if len(groups)}, self.replaced)
+
+    def relabelled(self, interval: Callable[[np.ndarray], np.ndarray]) -> "Partials":
+        """With other intervals, worked out from the values (series, interval, …); equal groups are added up."""
+        parts = {}
+        for shape, groups in self.parts.items():
+            values = groups.values.copy()
+            values[:, 1] = interval(values)
+            parts[shape] = regrouped(replace(groups, values=values))
+        return Partials(parts, self.replaced)
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def write(self, path: Path) -> int:
+        arrays: dict[str, Any] = {"replaced": self.replaced}
+        for number, (shape, groups) in enumerate(self.parts.items()):
+            widths = (len(shape.by), len(shape.measured), int(shape.terms))
+            arrays[f"{number}_shape"] = np.array(widths, np.int64)
+            for each in fields(Groups):
+                if each.name not in ("shape", "spelling"):
+                    arrays[f"{number}_{each.name}"] = getattr(groups, each.name)
+            arrays[f"{number}_hashes"], arrays[f"{number}_strings"] = groups.spelling.hashes, groups.spelling.strings
+        return write_table(path.with_suffix(".arrow"), bundle_table(arrays))
+
+    @classmethod
+    def open(cls, path: Path) -> "Partials":
+        arrays = open_bundle(path.with_suffix(".arrow"))
+        parts = {}
+        for name in [name for name in arrays if name.endswith("_shape")]:
+            number = name.removesuffix("_shape")
+            by, measured, terms = np.asarray(arrays[name]).tolist()
+            shape = class_of(Shape(("",) * (by - AHEAD), ("",) * measured, bool(terms)))
+            columns = {
+                each.name: np.asarray(arrays[f"{number}_{each.name}"])
+                for each in fields(Groups)
+                if each.name not in ("shape", "spelling")
+            }
+            for matrix, width in (("kinds", by), ("values", by), *((name, measured) for name in MATRICES)):
+                columns[matrix] = columns[matrix].reshape(len(columns["posts"]), width)
+            spelling = Spelling(np.asarray(arrays[f"{number}_hashes"]), arrays[f"{number}_strings"])
+            parts[shape] = Groups(shape=shape, spelling=spelling, **columns)
+        return cls(parts, frozen(np.asarray(arrays["replaced"]).reshape(-1, 3)))
+
+
+def _outside(ranges: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Which (series, interval, …) lie in none of the ranges."""
+    out = np.ones(len(values), np.bool_)
+    for series, after, until in ranges.tolist():
+        out &= (values[:, 0] != series) | (values[:, 1] <= after) | (values[:, 1] > until)
+    return out
+
+
+def taken(groups: Groups, rows: np.ndarray) -> Groups:
+    """Some groups, in the order given, a group as often as it is asked for."""
+    columns = {name: getattr(groups, name)[rows] for name in ("kinds", "values", "posts", *MATRICES)}
+    order = np.argsort(groups.term_group, kind="stable")
+    starts = np.searchsorted(groups.term_group[order], np.arange(len(groups) + 1)).astype(np.uint32)
+    term, ends = take_lists(groups.term[order], starts, rows)
+    posts, _ = take_lists(groups.term_posts[order], starts, rows)
+    bounds = ends.astype(np.int64)
+    of = np.repeat(np.arange(len(rows)), bounds[1:] - bounds[:-1])
+    return replace(groups, **columns, term_group=of, term=term, term_posts=posts)
+
+
+# -- counting ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Posts to be counted: their times and words, and their attributes as columns by name."""
+
+    ts: np.ndarray
+    terms: np.ndarray
+    offsets: np.ndarray
+    column: Callable[[str], Column]
+
+
+def count(series: Sequence[Series], posts: Counted, post: np.ndarray, of: np.ndarray) -> Partials:
+    """What pairs of a post and a series (its place in `series`) add; a series that has a start, only from then on."""
+    starts = np.array([each.start for each in series], np.int64)
+    lengths = np.array([each.interval for each in series], np.int64)
+    classes: dict[Shape, int] = {}
+    which = np.array([classes.setdefault(each.shape, len(classes)) for each in series], np.int64)
+    since = posts.ts[post] >= starts[of]
+    post, of = post[since], of[since]
+    numbers = Values(np.full(len(series), WHOLE, np.uint8), np.array([s.number for s in series], np.int64), NO_STRINGS)
+    intervals = interval_of(posts.ts[post], lengths[of])
+    found: list[Partials] = []
+    for shape, number in classes.items():
+        some = np.flatnonzero(which[of] == number)
+        if not len(some):
+            continue
+        rows = frozen(post[some])
+        codes, firsts = numbered(frozen(intervals[some]), 0)
+        times = Values(np.full(len(firsts), WHOLE, np.uint8), intervals[some][firsts], NO_STRINGS)
+        keys = [Column(frozen(of[some].astype(np.int32)), numbers), Column(frozen(codes), times)]
+        keys += [posts.column(name).take(rows) for name in shape.by]
+        measured = [posts.column(name).take(rows) for name in shape.measured]
+        words = take_lists(posts.terms, posts.offsets, rows) if shape.terms else None
+        into = class_of(shape)
+        found.append(Partials({into: aggregate_columns(into, keys, measured, len(rows), words, ANY)}))
+    return Partials.merged(found)
+
+
+# -- adding up ---------------------------------------------------------------------------------------------------------
+
+
+class Timeline:
+    """The partial results of a class in order of series and interval, so that a window is a run of them."""
+
+    def __init__(self, groups: Groups) -> None:
+        order = np.lexsort((groups.values[:, 1], groups.values[:, 0]))
+        self.groups = taken(groups, order)
+        self.series, begins = np.unique(self.groups.values[:, 0], return_index=True)
+        self.begins = np.append(begins, len(order))
+        self.intervals = self.groups.values[:, 1]
+
+    def run(self, series: int, first: int | None, last: int) -> tuple[int, int]:
+        """The rows of a series with intervals after `first` (of all, if None) and up to `last`."""
+        at = int(np.searchsorted(self.series, series))
+        if at == len(self.series) or self.series[at] != series:
+            return 0, 0
+        begin, end = int(self.begins[at]), int(self.begins[at + 1])
+        part = self.intervals[begin:end]
+        low = 0 if first is None else int(np.searchsorted(part, first, side="right"))
+        return begin + low, begin + int(np.searchsorted(part, last, side="right"))
+
+    def times(self, series: int) -> np.ndarray:
+        """The intervals of a series that have posts, ascending."""
+        begin, end = self.run(series, None, np.iinfo(np.int64).max)
+        return np.unique(self.intervals[begin:end])
+
+    def added_up(self, runs: Sequence[tuple[int, int]]) -> list[Groups]:
+        """The groups of each run of rows, without series and interval."""
+        sizes = np.array([end - begin for begin, end in runs], np.int64)
+        rows = np.concatenate([np.empty(0, np.int64), *(np.arange(begin, end) for begin, end in runs)])
+        some = taken(self.groups, rows)
+        values = some.values.copy()
+        values[:, 0], values[:, 1] = np.repeat(np.arange(len(runs)), sizes), 0
+        whole = regrouped(replace(some, values=values))
+        order = np.argsort(whole.values[:, 0], kind="stable")
+        cuts = np.searchsorted(whole.values[order, 0], np.arange(len(runs) + 1))
+        ordered = taken(whole, order)
+        words = np.searchsorted(ordered.term_group, cuts)
+        return [
+            _sliced(ordered, a, b, c, d)
+            for (a, b), (c, d) in zip(pairwise(cuts.tolist()), pairwise(words.tolist()), strict=True)
+        ]
+
+
+def _sliced(groups: Groups, begin: int, end: int, word: int, last: int) -> Groups:
+    columns = {name: getattr(groups, name)[begin:end] for name in ("kinds", "values", "posts", *MATRICES)}
+    words = {name: getattr(groups, name)[word:last] for name in ("term", "term_posts")}
+    return replace(groups, **columns, **words, term_group=groups.term_group[word:last] - begin)
+
+
+def plain(groups: Groups, shape: Shape) -> Groups:
+    """Without series and interval: the groups of a GROUP BY."""
+    return replace(groups, shape=shape, kinds=groups.kinds[:, AHEAD:], values=groups.values[:, AHEAD:])

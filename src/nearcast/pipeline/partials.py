@@ -1,0 +1,74 @@
+"""What has been counted for standing aggregates, by series and interval, as a manifest has it."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from nearcast.index.partials import Partials
+from nearcast.pipeline.aggregates import open_aggregates
+from nearcast.pipeline.plan import Plan
+from nearcast.state.directory import StateDirectory
+from nearcast.state.manifest import PARTIALS, Manifest, SegmentRef
+
+_opened: dict[str, Partials] = {}  # files by their names: they never change
+
+
+def open_partials(state: StateDirectory, manifest: Manifest, series: np.ndarray) -> Partials:
+    """All that has been counted for some series (sorted numbers)."""
+    refs = manifest.of(PARTIALS)
+    current = {str(state.path(ref.name)) for ref in refs}
+    for name in [name for name in _opened if name not in current]:
+        del _opened[name]
+    return Partials.merged(each.of(series) for each in _files(state, refs))
+
+
+def read_partials(state: StateDirectory, refs: Sequence[SegmentRef]) -> Partials:
+    return Partials.merged(_files(state, refs))
+
+
+def _files(state: StateDirectory, refs: Sequence[SegmentRef]) -> Iterable[Partials]:
+    """In the order in which they were written: what replaces comes last of its batch."""
+    for ref in sorted(refs, key=lambda ref: (ref.batch, bool(ref.facts.get("replaced")))):
+        path = state.path(ref.name)
+        if str(path) not in _opened:
+            _opened[str(path)] = Partials.open(path)
+        yield _opened[str(path)]
+
+
+def spent(plan: Plan, refs: Sequence[SegmentRef]) -> list[SegmentRef]:
+    """Files that no report to come will count anything of."""
+    clock = plan.manifest.clock
+    reach = [each.reach for part in open_aggregates(plan, plan.manifest) for each in part.series]
+    if clock is None or 0 in reach:
+        return []
+    oldest = clock - plan.settings.lateness - max(reach, default=0)
+    return [ref for ref in refs if not reach or (ref.max_ts <= oldest and not ref.facts.get("replaced"))]
+
+
+def needed(plan: Plan, partials: Partials) -> Partials:
+    """Without what no report to come will count; what an aggregate without a window has counted becomes one interval.
+
+    Reports to come are of beats that the clock, less the lateness, has not passed.
+    """
+    clock = plan.manifest.clock
+    if clock is None:
+        return partials
+    horizon = clock - plan.settings.lateness
+    series = {each.number: each for part in open_aggregates(plan, plan.manifest) for each in part.series}
+    numbers = np.array(sorted(series), np.int64)
+    if not len(numbers):
+        return Partials({})
+    lengths = np.array([series[number].interval for number in numbers.tolist()], np.int64)
+    reach = np.array([series[number].reach for number in numbers.tolist()], np.int64)
+    partials = partials.of(numbers)
+
+    def wanted(values: np.ndarray) -> np.ndarray:
+        at = np.searchsorted(numbers, values[:, 0])
+        return (reach[at] == 0) | (values[:, 1] * lengths[at] > horizon - reach[at])
+
+    def told(values: np.ndarray) -> np.ndarray:
+        at = np.searchsorted(numbers, values[:, 0])
+        done = horizon // lengths[at]
+        return np.where((reach[at] == 0) & (values[:, 1] < done), done, values[:, 1])
+
+    return partials.picked(wanted).relabelled(told)

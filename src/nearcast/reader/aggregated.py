@@ -1,0 +1,106 @@
+"""The answer of an aggregate, and how it is put together from the segments of a state (STAR, seed 003 §3.2: partial
+results of the workers, united by the aggregator).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.cache.cached_answers import CachedAnswers
+from nearcast.cache.partials import Partial, combined
+from nearcast.cache.snapshot import Searched, Segments
+from nearcast.index.aggregate import merge, nothing, search_groups
+from nearcast.index.answers import shape_of
+from nearcast.index.derived import DERIVED
+from nearcast.index.groups import Groups, Shape
+from nearcast.index.posts import PostSegment
+from nearcast.index.question import Question
+from nearcast.index.search_range import Looked
+from nearcast.language import check_attributes, check_numbers
+from nearcast.model.queries import AggregateQuery, Statement
+from nearcast.reader.cores import cores
+from nearcast.reader.found import Answered, Effort
+from nearcast.reader.rows import records
+
+PARALLEL_ROWS = 1_000_000
+Part = tuple[PostSegment, np.ndarray]  # a segment, and its deleted rows
+Named = tuple[str, PostSegment, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Aggregated(Answered):
+    """One row a group, in the order of the answer; `posts_counted` is how many posts the groups have, `cached` tells
+    what came from a cache, where there is one.
+    """
+
+    table: pa.Table
+    posts_counted: int
+    effort: Effort = field(default_factory=Effort)
+    cached: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.table.column_names)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(records(self.table))
+
+    def to_arrow(self) -> pa.Table:
+        return self.table
+
+
+def groups_of(parts: Sequence[Part], question: Question, shape: Shape) -> tuple[Groups, list[Looked]]:
+    """The groups of all segments, and how each was searched; large ones on all cores at once."""
+
+    def search(part: Part) -> tuple[Groups, Looked]:
+        segment, gone = part
+        return search_groups(segment, question, shape, gone)
+
+    many = sum(len(segment) > PARALLEL_ROWS for segment, _ in parts) > 1
+    found = list(cores().map(search, parts)) if many else [search(part) for part in parts]
+    some = [groups for groups, _ in found if len(groups)]
+    return (merge(some) if some else nothing(shape)), [looked for _, looked in found]
+
+
+def cached_groups(
+    cache: CachedAnswers, posts: Segments, beside: Sequence[Named], question: Question, shape: Shape, approximate: bool
+) -> tuple[Partial, Searched, str]:
+    """The same through a cache: (aggregates, how segments were searched, what the cache did). `beside` are segments
+    that it does not know: slots of the archive, of which only what is asked for was read.
+    """
+
+    def plain(narrowed: Question) -> tuple[Groups, Searched]:
+        some = [each for each in posts if len(each[1]) and not narrowed.is_apart(*each[1].times[-2:].tolist())]
+        groups, looked = groups_of([(segment, gone) for _, segment, gone in some], narrowed, shape)
+        return groups, tuple(zip((name for name, _, _ in some), looked, strict=True))
+
+    found = cache.groups(posts, question, shape, approximate, plain)
+    if not beside:
+        return found.partial, found.used.looked, str(found.used)
+    groups, looked = groups_of([(segment, gone) for _, segment, gone in beside], question, shape)
+    whole = combined([found.partial, Partial(groups)])
+    names = (name for name, _, _ in beside)
+    return whole, (*found.used.looked, *zip(names, looked, strict=True)), str(found.used)
+
+
+def check_known(statement: Statement, kinds: dict[str, set[str]]) -> None:
+    """Raises QueryError where a search asks for attributes that no post has, or for numbers of those that have none.
+    `kinds` are those of the attributes of all posts.
+    """
+    derived = {name: {kind, *kinds.get(name, ())} for name, kind in DERIVED.items()}
+    check_attributes(statement, {**kinds, **derived})
+    check_numbers(statement, {**kinds, **derived})
+
+
+def asks_for_attributes(statement: Statement) -> bool:
+    query = statement.query
+    if query.predicates or not isinstance(query, AggregateQuery):
+        return bool(query.predicates)
+    shape = shape_of(query)
+    return bool(shape.by or shape.measured)
