@@ -45,6 +45,11 @@ PLACE = "loc INSIDE RECT(-180, -90, 180, 90)"
 SUBSCRIPTION = f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'coffee'"
 NEAREST = "SELECT * FROM stream WHERE text CONTAINS 'coffee' ORDER BY DISTANCE(loc, POINT(0, 50)) LIMIT 5"
 REPORTS = f"SELECT TopK(text, 5) FROM stream WHERE {PLACE} AND time AFTER '1 second ago' SYNC 1 second"
+AGGREGATES = (
+    f"SELECT Count(id), Avg(likes), weekday FROM stream WHERE {PLACE} AND text CONTAINS 'coffee' AND likes < 50 "
+    "AND time AFTER '1 second ago' GROUP BY weekday SYNC 1 second",
+    "SELECT TopK(text, 3), Max(length), likes FROM stream WHERE likes = 3 GROUP BY likes SYNC 1 second",
+)
 SEARCHES = (
     SUBSCRIPTION,
     f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'coffee OR rain AND NOT tea'",
@@ -53,6 +58,8 @@ SEARCHES = (
     "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT(0, 50)) LIMIT 5",
     f"SELECT TopK(text, 5) FROM stream WHERE {PLACE}",
     "SELECT TopK(text, 5) FROM stream WHERE loc INSIDE RECT(-10, 40, 20, 60) AND text CONTAINS 'coffee'",
+    *AGGREGATES,
+    "SELECT Count(id), Sum(length), weekday, cell FROM stream GROUP BY weekday, cell ORDER BY Count(id) DESC LIMIT 5",
 )
 
 
@@ -124,7 +131,9 @@ def reports(folder: Path) -> None:
     posts, _ = normalise(World().posts(0, 300))
     state, settings = StateDirectory(folder / "reports"), Settings(workers=1)
     begin(state, settings, posts.slice(0, 100))
-    ops = {"op": ["subscribe"], "id": [1], "id_text": ["x"], "ts": pa.nulls(1, pa.int64()), "sql": [REPORTS]}
+    texts = [REPORTS, *AGGREGATES]
+    nulls = {"ts": pa.nulls(len(texts), pa.int64())}
+    ops = {"op": ["subscribe"] * len(texts), "id": range(len(texts)), "id_text": list("xyz"), **nulls, "sql": texts}
     run_batch(state, settings, ops=pa.table(ops))
     for part in (posts.slice(100, 200), posts.slice(0, 100)):
         run_batch(state, settings, posts=[part])
