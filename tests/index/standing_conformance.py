@@ -24,6 +24,7 @@ from tests.index.cases import TERMS, Post, Subscription, columns_of, phrase, row
 Pairs = Counter[tuple[int, int]]  # (post, seq of the query)
 Value = Any
 MOMENTS = ("2024-01-01", "2024-06-01T12:00:00", "1969-12-31T23:59:59.999999")
+ANYTHING, NOWHERE = Subscription(0), Post(0.0, 0.0)
 inherited = [HealthCheck.differing_executors, HealthCheck.too_slow]
 
 
@@ -31,7 +32,7 @@ inherited = [HealthCheck.differing_executors, HealthCheck.too_slow]
 class Query:
     """Conditions; `predicates` as in an encoded query."""
 
-    subscription: Subscription = Subscription(0)
+    subscription: Subscription = ANYTHING
     predicates: tuple[tuple[str, str, tuple[Value, ...]], ...] = ()
 
 
@@ -39,7 +40,7 @@ class Query:
 class Told:
     """A post and its attributes: name → value; a pair (kind, value) where the value alone does not tell."""
 
-    post: Post = Post(0.0, 0.0)
+    post: Post = NOWHERE
     attributes: tuple[tuple[str, Value], ...] = ()
 
 
@@ -145,12 +146,12 @@ class StandingIndexSuite:
 
     # -- random queries and posts --------------------------------------------------------------------------------------
 
-    @settings(suppress_health_check=inherited)
+    @settings(max_examples=40, suppress_health_check=inherited)
     @given(st.lists(queries, max_size=14), st.lists(told, max_size=14))
     def test_any_conditions_give_the_brute_force_pairs(self, wanted: list[Query], posts: list[Told]) -> None:
         self.check(wanted, posts)
 
-    @settings(max_examples=25, suppress_health_check=inherited)
+    @settings(max_examples=15, suppress_health_check=inherited)
     @given(
         st.lists(st.lists(queries, max_size=5), min_size=1, max_size=4),
         st.lists(st.lists(st.integers(0, 25), max_size=8), min_size=4, max_size=4),
@@ -195,7 +196,7 @@ class StandingIndexSuite:
         wanted = [Query(predicates=(("x", op, (value,)),)) for value in asked for op in ("=", "<>", "in", "not_in")]
         found = self.check(wanted, posts)
         assert {post for post, query in found if query == 0} == {0, 1}  # x = 5
-        assert {post for post, query in found if query == 28} == {7, 6} - {6} | {8} | {6} - {6}  # x = 2^53 + 1
+        assert {post for post, query in found if query == 28} == {7, 8}  # x = 2^53 + 1, and as doubles 2^53
 
     def test_the_order_of_strings_and_of_times_are_two_things(self) -> None:
         values = ("2023", "2024-02-30", "2024-07", "x", ("t", 1704067200000000), ("t", 1717243200000001), 2024)
@@ -227,8 +228,8 @@ class StandingIndexSuite:
 
     def test_regions_over_the_antimeridian_and_the_poles_are_regions_like_others(self) -> None:
         regions = [
-            Rect(170, -10, -170, 10), Rect(-180, -90, 180, 90), Rect(180, 0, 180, 0), Rect(0, 90, 0, 90), Circle(180, 0, 50),
-            Circle(0, 90, 500), Rect(-180, 80, 180, 90), Rect(0.1, 0, 0, 1),
+            Rect(170, -10, -170, 10), Rect(-180, -90, 180, 90), Rect(180, 0, 180, 0), Rect(0, 90, 0, 90),
+            Circle(180, 0, 50), Circle(0, 90, 500), Rect(-180, 80, 180, 90), Rect(0.1, 0, 0, 1),
             Polygon((((179.0, -1.0), (180.0, -1.0), (180.0, 1.0), (179.0, 1.0)),)),
         ]  # fmt: skip
         places = [(180.0, 0.0), (-180.0, 0.0), (0.0, 90.0), (13.0, 90.0), (0.0, -90.0), (-170.0, 10.0), (0.05, 0.5)]
@@ -237,7 +238,9 @@ class StandingIndexSuite:
         assert {query % len(regions) for _, query in self.check(wanted, posts)} == set(range(len(regions)))
 
     def test_many_ranges_at_one_place_are_all_found(self) -> None:
-        regions = [Rect(10 - d / 50, 10 - d / 60, 10 + d / 70, 10 + d / 80) for d in range(60)] + [Rect(9, 9, 11, 11)] * 20
+        regions = [Rect(10 - d / 50, 10 - d / 60, 10 + d / 70, 10 + d / 80) for d in range(60)] + [
+            Rect(9, 9, 11, 11)
+        ] * 20
         posts = [Told(Post(10 + d / 100, 10 - d / 100)) for d in range(-12, 12)]
         assert len(self.check([Query(Subscription(0, region)) for region in regions], posts)) > 500
 

@@ -93,9 +93,7 @@ lags = st.one_of(st.integers(0, 4), st.integers(0, 40))
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), min_size=1, max_size=3),
     st.sampled_from((1, 3, 10)),
     st.lists(
-        st.tuples(
-            st.integers(0, 7), st.lists(st.tuples(st.integers(0, 2), lags, keys, values, words), max_size=5)
-        ),
+        st.tuples(st.integers(0, 7), st.lists(st.tuples(st.integers(0, 2), lags, keys, values, words), max_size=5)),
         max_size=12,
     ),
     st.integers(-50, 50),

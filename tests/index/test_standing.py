@@ -38,7 +38,7 @@ class TestChTreesOfFewQueries(StandingIndexSuite):
     index = ChTrees
 
     def built(self, rows: Rows, seen: Seen) -> StandingIndex:
-        return ChTrees.build(rows, seen, capacity=4)
+        return ChTrees.build(rows, seen, capacity=max(4, len(rows) // 10))
 
 
 class TestOpIndex(StandingIndexSuite):

@@ -28,6 +28,8 @@ NOTHING_USABLE = Usable.of(())
 NO_ROWS = frozen(np.empty(0, np.int64))
 ALL = slice(None)
 LOOKED_AT = 0.2  # what it costs to look at a post that is not wanted, where one that is costs 1
+CHOSEN = 0.2  # of posts satisfy the predicates of a query, which is not known beforehand
+BORDERS = 500.0  # what it costs to look for posts in cached borders, of each segment
 WORTH = 0.8  # a plan with the cache must look at less than this part of what the plain one does
 
 
@@ -100,17 +102,17 @@ def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Sha
     regional = bool(question.kind and len(catalog.borders))
     if whole is None and not len(usable.views) and not regional:
         return None
-    place = catalog.place(question)
+    cover = catalog.cover(question)
     share = window.share if window else 1.0
     edges = snapshot.edge_effort(window) if window else 0.0
-    everything = place.inside + place.meeting
+    everything = cover.posts
     fixed, other = search_effort(snapshot, question, window, everything)
     plain = fixed + min(everything, other)
     if whole is not None and share * whole.entries + OPENING + edges < WORTH * plain:
         return Plan((whole,), whole.posts, window)
     costs = usable.entries * share + OPENING
-    used, left, spared = catalog.choose(place, usable, costs)
-    meeting, rest = place.cover.meeting, everything - spared
+    used, left, spared = catalog.choose(cover, usable, costs)
+    meeting, rest = cover.meeting, everything - spared
     search = other < rest
     found = {
         "left": left, "meeting": meeting, "search": search, "borders": catalog.borders if regional else None,
@@ -119,7 +121,8 @@ def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Sha
     if len(used):
         effort = fixed + float(costs[used].sum()) + min(rest, other) + edges
         return Plan(usable.pick(used), spared, window, **found) if effort < WORTH * plain else None
-    if search or not np.isin(meeting, catalog.borders.nodes).any():
+    spared = cover.posts_meeting * LOOKED_AT - BORDERS * len(snapshot.sources)
+    if search or spared < (1.0 - WORTH) * plain or not catalog.borders.has_any(meeting):
         return None
     return Plan((), 0.0, None, **found)
 
@@ -132,7 +135,7 @@ def search_effort(
     """
     touched = snapshot.touching(question)
     looked = total = float(max(1, snapshot.posts))
-    found = everything
+    found = everything * (CHOSEN if question.predicates else 1.0)
     if question.has_words:
         words = [(each, words_in(question, each.segment)) for each in touched]
         touched = [each for each, there in words if not there.impossible]
@@ -153,7 +156,7 @@ def carry_out(
     for view in plan.views:
         view.used = tick
         total = view.total(snapshot.sources, snapshot.keys)
-        rows = total.rows(question.predicates, middle.since, middle.until) if window or question.predicates else ALL
+        rows = total.rows(middle) if window or question.predicates else ALL
         parts.append(part_of(total.groups, total.summaries if approximate else None, rows, shape))
     looked: list[tuple[str, Looked]] = []
     cached = 0

@@ -154,6 +154,13 @@ class Borders:
     def nbytes(self) -> int:
         return sum(POST_BYTES * len(each.rows) for each in list(self.segments.values()))
 
+    def has_any(self, nodes: np.ndarray) -> bool:
+        """Whether one of the nodes has a caching region."""
+        if not len(self.nodes):
+            return False
+        at = np.minimum(np.searchsorted(self.nodes, nodes), len(self.nodes) - 1)
+        return bool((self.nodes[at] == nodes).any())
+
     def rows(self, name: str, segment: PostSegment) -> Rows:
         found = self.segments.get(name)
         if found is None:

@@ -12,7 +12,7 @@ from nearcast.cache.nodes import ROOT, Cover, Quadtree, span
 from nearcast.cache.views import EVERY_PLACE, Need, View, Where, where
 from nearcast.index.question import Question
 from nearcast.index.rows import frozen
-from nearcast.kernels.quadtree import choose, posts_in
+from nearcast.kernels.quadtree import choose
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -43,41 +43,26 @@ class Usable:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A region as nodes, and about how many posts it has: in nodes it covers, and in those it overlaps in part."""
-
-    cover: Cover
-    inside: float
-    meeting: float
-
-
-@dataclass(frozen=True)
 class Catalog:
     tree: Quadtree
     views: tuple[View, ...] = ()
     borders: Borders = field(default_factory=lambda: Borders.of(()))
-    _places: dict[Where, Place] = field(default_factory=dict)
+    _covers: dict[Where, Cover] = field(default_factory=dict)
     _usable: dict[Need, Usable] = field(default_factory=dict)
     _whole: dict[tuple[Where, Need], View | None] = field(default_factory=dict)
 
-    def place(self, question: Question) -> Place:
+    def cover(self, question: Question) -> Cover:
         key = where(question)
-        found = self._places.get(key)
+        found = self._covers.get(key)
         if found is None:
-            cover = self.tree.cover(question)
-            codes, weight = self.tree.codes, self.tree.weight
-            inside, meeting = (
-                weight * float(sum(posts_in(codes, node) for node in nodes)) for nodes in (cover.inside, cover.meeting)
-            )
-            _remember(self._places, key, found := Place(cover, inside, meeting))
+            _remember(self._covers, key, found := self.tree.cover(question))
         return found
 
     def usable(self, need: Need) -> Usable:
         found = self._usable.get(need)
         if found is None:
             mine = self._by_words.get(need.words, ())
-            able = [view for view in mine if view.spec.node and view.spec.answers(need)]
-            _remember(self._usable, need, found := Usable.of(able))
+            _remember(self._usable, need, found := Usable.of([view for view in mine if view.spec.answers(need)]))
         return found
 
     def whole(self, region: Where, need: Need) -> View | None:
@@ -85,21 +70,29 @@ class Catalog:
         key = region, need
         if key not in self._whole:
             place = ROOT if region == EVERY_PLACE else region
-            able = [v for v in self._by_words.get(need.words, ()) if v.spec.place == place and v.spec.answers(need)]
+            able = [view for view in self._by_place.get((place, need.words), ()) if view.spec.answers(need)]
             _remember(self._whole, key, min(able, key=lambda view: view.entries, default=None))
         return self._whole.get(key)
 
     @cached_property
     def _by_words(self) -> dict[object, list[View]]:
+        """The views of nodes."""
         found: dict[object, list[View]] = {}
         for view in self.views:
-            found.setdefault(view.spec.words, []).append(view)
+            if view.spec.node:
+                found.setdefault(view.spec.words, []).append(view)
         return found
 
-    def choose(self, place: Place, usable: Usable, costs: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    @cached_property
+    def _by_place(self) -> dict[object, list[View]]:
+        found: dict[object, list[View]] = {}
+        for view in self.views:
+            found.setdefault((view.spec.place, view.spec.words), []).append(view)
+        return found
+
+    def choose(self, cover: Cover, usable: Usable, costs: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """§4.1.3: (the views to use, the covered nodes left to posts, the posts in the nodes of those views)."""
-        tree = self.tree
-        return choose(tree.codes, tree.weight, place.cover.inside, usable.nodes, frozen(costs))
+        return choose(self.tree.codes, self.tree.weight, cover.inside, usable.nodes, frozen(costs))
 
 
 def _remember(memory: dict[K, V], key: K, value: V) -> None:

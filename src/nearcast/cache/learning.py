@@ -14,10 +14,10 @@ import numpy as np
 from nearcast.cache.answer import search_effort
 from nearcast.cache.borders import POST_BYTES, Borders, Overlap, Region, node_of, overlaps_of, posts_of
 from nearcast.cache.borders import select as select_borders
-from nearcast.cache.catalog import Catalog, Place
+from nearcast.cache.catalog import Catalog
 from nearcast.cache.estimates import Estimates
 from nearcast.cache.log import Entry
-from nearcast.cache.nodes import ROOT, Quadtree
+from nearcast.cache.nodes import ROOT, Cover, Quadtree
 from nearcast.cache.selection import Asked, Candidate, select, select_classic
 from nearcast.cache.snapshot import Snapshot
 from nearcast.cache.views import EVERY_PLACE, MINUTE, Need, Spec, View, comparable, where
@@ -60,16 +60,16 @@ def _views(
     budget: Budget, entries: Sequence[Entry], snapshot: Snapshot, catalog: Catalog, before: Catalog, arrived: float
 ) -> tuple[View, ...]:
     found: dict[Spec, None] = {}
-    asked: list[tuple[Entry, Need, Place]] = []
+    asked: list[tuple[Entry, Need, Cover]] = []
     for entry in entries:
         question = entry.question
         if not comparable(question.predicates) or (entry.timed and snapshot.own_minutes):
             continue
         if budget.classic and (question.kind or question.has_words):
             continue
-        need, place = Need.of(question, entry.shape, entry.timed, entry.approximate), catalog.place(question)
-        asked.append((entry, need, place))
-        node = catalog.tree.largest(place.cover)
+        need, cover = Need.of(question, entry.shape, entry.timed, entry.approximate), catalog.cover(question)
+        asked.append((entry, need, cover))
+        node = catalog.tree.largest(cover)
         if node is not None:
             found[Spec.of(node, need)] = None
         if budget.regions and question.kind:
@@ -110,28 +110,27 @@ def _candidates(specs: Sequence[Spec], snapshot: Snapshot, catalog: Catalog, arr
     estimates = Estimates(snapshot)
     out = []
     for spec in specs:
-        place = catalog.place(spec.question)
-        posts = place.inside + place.meeting
+        posts = catalog.cover(spec.question).posts
         size = estimates.size(spec, posts)
         updates = arrived * (posts / snapshot.posts if snapshot.posts else 0.0) * estimates.share(spec)
         out.append(Candidate(spec.node, spec, posts, size.entries, size.space, updates, spec.place))
     return out
 
 
-def _asked(asked: Sequence[tuple[Entry, Need, Place]], specs: Sequence[Spec], snapshot: Snapshot) -> list[Asked]:
+def _asked(asked: Sequence[tuple[Entry, Need, Cover]], specs: Sequence[Spec], snapshot: Snapshot) -> list[Asked]:
     by_words: dict[object, list[int]] = {}
     for number, spec in enumerate(specs):
         by_words.setdefault(spec.words, []).append(number)
     out = []
-    for entry, need, place in asked:
+    for entry, need, cover in asked:
         able = [i for i in by_words.get(need.words, ()) if specs[i].answers(need)]
         region = where(entry.question)
         whole = tuple(i for i in able if specs[i].place == (ROOT if region == EVERY_PLACE else region))
-        inside = _within(np.array([specs[i].node for i in able], np.int64), place.cover.inside)
+        inside = _within(np.array([specs[i].node for i in able], np.int64), cover.inside)
         options = tuple(i for i, fits in zip(able, inside.tolist(), strict=True) if fits)
         window = snapshot.window(entry.question) if entry.timed else None
         share, edges = (window.share, snapshot.edge_effort(window)) if window is not None else (1.0, 0.0)
-        posts = place.inside + place.meeting
+        posts = cover.posts
         fixed, at_most = search_effort(snapshot, entry.question, window, posts)
         out.append(Asked(entry.times, posts, options, at_most, share, whole, edges, fixed))
     return out
@@ -154,7 +153,7 @@ def _borders(budget: int, entries: Sequence[Entry], snapshot: Snapshot, catalog:
     found: dict[tuple[int, tuple[tuple[int, float], ...]], float] = {}
     for entry in entries:
         if entry.question.kind and not entry.question.has_words:
-            for node, needs in overlaps_of(catalog.place(entry.question).cover.meeting, entry.question):
+            for node, needs in overlaps_of(catalog.cover(entry.question).meeting, entry.question):
                 found[node, needs] = found.get((node, needs), 0.0) + entry.times
     times: dict[int, float] = {}
     for (node, _), n in found.items():

@@ -24,10 +24,18 @@ Box = tuple[float, float, float, float]  # west, south, east, north: closed
 
 @dataclass(frozen=True)
 class Cover:
-    """A region as nodes: the largest it covers, and leaves that it overlaps in part, or may; none overlaps another."""
+    """A region as nodes: the largest it covers, and leaves that it overlaps in part, or may; none overlaps another.
+    And about how many posts are in them.
+    """
 
     inside: np.ndarray
     meeting: np.ndarray
+    posts_inside: float
+    posts_meeting: float
+
+    @property
+    def posts(self) -> float:
+        return self.posts_inside + self.posts_meeting
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,8 @@ class Quadtree:
         return float(posts_in(self.codes, np.int64(node))) * self.weight
 
     def cover(self, question: Question) -> Cover:
-        return Cover(*cover(self.codes, self.leaf, *question.place))
+        inside, meeting, covered, overlapped = cover(*(self.codes, self.leaf, *question.place))
+        return Cover(inside, meeting, covered * self.weight, overlapped * self.weight)
 
     def largest(self, covered: Cover) -> int | None:
         """The node n_q of §4.1.1: the largest that the region covers, of equal ones that with most posts."""

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +38,7 @@ from nearcast.model.regions import EVERYWHERE, RECT
 
 MINUTE = "minute"
 NO_TERMS, SUMMARY, EXACT = range(3)  # what a view keeps of terms
-MOST_MASKS = 64  # conditions that a view remembers the groups of
+MOST_KNOWN = 256  # predicates that a view remembers the values of
 
 Words = tuple[Conjunction, ...]
 Where = tuple[int, tuple[float, float, float, float], bytes]  # a region: kind, box, shape
@@ -144,33 +145,34 @@ class Total:
             self.minutes = groups.values[:, 0]
         self.groups, self.summaries = groups, summaries
         self.nbytes = partial.nbytes
-        self._masks: dict[str, np.ndarray] = {}
+        self._known: dict[str, np.ndarray] = {}
         self._distinct: dict[str, tuple[np.ndarray, Values]] = {}
 
     def __len__(self) -> int:
         return len(self.groups)
 
-    def rows(self, predicates: str | None, since: int, until: int) -> np.ndarray | slice:
-        """The groups in a time of whole minutes that satisfy the predicates."""
+    def rows(self, question: Question) -> np.ndarray | slice:
+        """The groups in the time asked for, of whole minutes, that satisfy the predicates."""
         begin, end = 0, len(self.groups)
-        if self.minutes is not None and (since > BEGINNING or until < NEVER):
-            begin, end = np.searchsorted(self.minutes, (since, until)).tolist()
-        if not predicates:
+        if self.minutes is not None and (question.since > BEGINNING or question.until < NEVER):
+            begin, end = np.searchsorted(self.minutes, (question.since, question.until)).tolist()
+        if not question.predicates:
             return slice(begin, end)
-        return begin + np.flatnonzero(self._mask(predicates)[begin:end])
+        wanted = np.ones(end - begin, np.bool_)
+        for predicate in question.predicate_list:
+            codes, values = self._values(predicate[0])
+            wanted &= self._satisfying(predicate, values)[codes[begin:end]]
+        return begin + np.flatnonzero(wanted)
 
-    def _mask(self, predicates: str) -> np.ndarray:
-        found = self._masks.get(predicates)
+    def _satisfying(self, predicate: list[Any], values: Values) -> np.ndarray:
+        """Which of the distinct values of an attribute satisfy a predicate."""
+        key = json.dumps([predicate])
+        found = self._known.get(key)
         if found is None:
-            columns = {"": pa.nulls(len(self.groups))}
-            for name in _names(predicates):
-                codes, values = self._values(name)
-                table = values.table(name)
-                columns |= {each: table[each].take(arrow(codes)) for each in table.column_names if each}
-            found = satisfied(predicates, pa.table(columns))
-            while len(self._masks) >= MOST_MASKS:
-                self._masks.pop(next(iter(self._masks)), None)
-            self._masks[predicates] = found
+            found = satisfied(key, values.table(predicate[0]))
+            while len(self._known) >= MOST_KNOWN:
+                self._known.pop(next(iter(self._known), ""), None)
+            self._known[key] = found
         return found
 
     def _values(self, name: str) -> tuple[np.ndarray, Values]:

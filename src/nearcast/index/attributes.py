@@ -75,10 +75,10 @@ def _literal(kind: str, value: Any) -> pa.Scalar | None:
         return pa.scalar(value, pa.int64()) if kind == "i" and -(2**63) <= value < 2**63 else None
     if kind in ("s", "j"):
         return pa.scalar(value, pa.string())
-    return _moment(value) if kind == "t" else None
+    return moment_of(value) if kind == "t" else None
 
 
-def _moment(text: str) -> pa.Scalar | None:
+def moment_of(text: str) -> pa.Scalar | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

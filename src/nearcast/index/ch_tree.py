@@ -9,10 +9,10 @@ comes from the cost model, once for a tree; inner trees are frozen then. When a 
 fresh statistics. Dropped queries are marked, and leave their trees when MOST_INACTIVE have gathered; a tree whose
 queries are all dropped goes at once.
 
-Beyond the paper: IN files a query under each of its values and OR under the key of each alternative; one inner tree (not
-one a node) serves all nodes of a level, so that a post is looked up in it once; nodes with no child but "none" are left
-out. Predicates of other kinds (<>, IS NULL, NOT IN) are checked in the leaf. Cost of a match: per tree and level one
-lookup of the post, per node reached one probe a label, then the queries of the leaves reached.
+Beyond the paper: IN files a query under each of its values, and OR under the key of each alternative; one inner tree
+serves all nodes of a level, where the paper has one a node, so that a post is looked up in it once; nodes with no child
+but "none" are left out. Predicates of other kinds (<>, IS NULL, NOT IN) are checked in the leaf. Cost of a match: per
+tree and level one lookup of the post, per node reached one probe a label, then the queries of the leaves reached.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from nearcast.index.standing_aggregates import Seen, certain, collected, prepare
 from nearcast.index.standing_predicates import values_of
 from nearcast.kernels.ch_build import hash_children, lay_out_nodes
 from nearcast.kernels.ch_tree import EQUAL, PLACE, WORDS, Tree, walk
-from nearcast.kernels.standing import CHECK_PLACE, CHECK_TESTS, CHECK_WORDS, Posts, Values
+from nearcast.kernels.standing import CHECK_PLACE, CHECK_TESTS, Posts, Values
 
 CAPACITY = 1_000
 MOST_INACTIVE = 1_000
@@ -115,7 +115,7 @@ def checks(
     """(row and what is left to check, key that must be the first true one or 0) of each copy of a row."""
     predicates, rows = queries.predicates, queries.rows
     place = rows.kinds[item] > 0
-    words = np.diff(rows.code_offsets.astype(np.int64))[item] > 0
+    words = queries.word_checks[item]
     tests = np.diff(predicates.starts)[predicates.of_row][item]
     terms = np.zeros(len(item), np.uint64)
     for level, found in enumerate(labelled):
@@ -126,13 +126,12 @@ def checks(
         if kind == PLACE:
             place[decided] = False
         elif kind == WORDS:
-            words[decided] = False
+            words[decided] = 0
             several = np.bincount(found.rows, minlength=len(rows))[item[has]] > 1
             terms[has[several]] = found.terms[which[several]]
         elif kind == EQUAL:
             tests[decided] -= 1
-    flags = CHECK_PLACE * place + CHECK_WORDS * words + CHECK_TESTS * (tests > 0)
-    return item + flags, terms
+    return item + CHECK_PLACE * place + words + CHECK_TESTS * (tests > 0), terms
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,9 @@ class ChTrees:
         return Rows.join([self.none, *(tree.queries.rows for tree in self.trees)])
 
     def match(self, posts: PostColumns, attributes: pa.Table) -> Matches:
-        names = {name: at for at, name in enumerate(sorted({n for t in self.trees for n in t.queries.predicates.names}))}
+        names = {
+            name: at for at, name in enumerate(sorted({n for t in self.trees for n in t.queries.predicates.names}))
+        }
         ready = prepared(posts)
         values = values_of(attributes, tuple(names), ready.order)
         found, base = [Matches(np.empty(0, np.int64), np.empty(0, np.int64), 0)], 0

@@ -65,7 +65,7 @@ class Interval:
         """Some groups, in the order given, a group as often as it is asked for."""
         terms, posts, starts = self._terms
         picked, ends = take_lists(terms, starts, rows)
-        of = np.repeat(np.arange(len(rows)), np.diff(ends.astype(np.int64)))
+        of = np.repeat(np.arange(len(rows)), ends[1:].astype(np.int64) - ends[:-1].astype(np.int64))
         columns = {name: getattr(self.groups, name)[rows] for name in ROWS}
         return replace(
             self.groups, **columns, term_group=of, term=picked, term_posts=take_lists(posts, starts, rows)[0]

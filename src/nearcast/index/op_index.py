@@ -2,8 +2,8 @@
 
 Two levels: queries are partitioned by a pivot attribute, the least frequent of those they have a predicate on; the
 predicates of a partition lie in lists by operator. A range is two intervals, of longitude and latitude. For each pivot
-that a post has, the satisfied predicates of its lists are counted by query, and a query with all of them is a candidate;
-words are checked last, and so is what has no list (<>, IS NULL, the order of strings). Exact, each pair once.
+that a post has, the satisfied predicates of its lists are counted by query, and a query with all is a candidate; words
+are checked last, and so is what has no list (<>, IS NULL, the order of strings). Exact, each pair once.
 """
 
 import numpy as np
@@ -62,7 +62,8 @@ class OpIndex(Pivoted):
     def _listed(
         self, found: Found, pivots: np.ndarray, number: np.ndarray, needs: np.ndarray, entries: np.ndarray
     ) -> Lists:
-        lists, owners, keys, equal = [], [], [], []
+        lists: list[tuple[int, ...]] = []
+        owners, keys, equal = [], [], []
         lows, highs, reach, spans = [], [], [], []
         begin = 0
         for attribute, kind, rows, first, second in found:

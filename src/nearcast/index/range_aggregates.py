@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.index.pyramid import PYRAMID
-from nearcast.index.rows import Rows
+from nearcast.index.rows import Rows, frozen
 from nearcast.index.segment import Matches, PostColumns, Segment
-from nearcast.index.standing_aggregates import Seen, conditions_of, timeless, without
-from nearcast.index.standing_predicates import Predicates, settled, values_of
+from nearcast.index.standing_aggregates import Seen, certain, conditions_of, timeless, without
+from nearcast.index.standing_predicates import Predicates, values_of
 from nearcast.kernels.register import file_codes
-from nearcast.kernels.standing import NO, UNSURE, Conditions, passing
+from nearcast.kernels.standing import CHECK_TESTS, Conditions, meet_tests
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class RangeAggregates:
         if not self.predicates.names or not len(found.posts):
             return found
         values = values_of(attributes, self.predicates.names, np.arange(len(posts)))
-        answers = passing(found.posts, found.rows, self.conditions, values)
-        unsure = np.flatnonzero(answers == UNSURE)
-        met = answers != NO
-        met[unsure] = settled(self.predicates, found.rows[unsure], found.posts[unsure], attributes)
-        return Matches(found.posts[met], found.rows[met], found.candidates)
+        near = np.stack([found.posts, found.rows], axis=1).reshape(-1)
+        entries = frozen(np.arange(len(self.rows)) + CHECK_TESTS)
+        kept = meet_tests(len(found.posts), near, entries, self.conditions, values)
+        met = Matches(near[: 2 * kept : 2], near[1 : 2 * kept : 2], found.candidates)
+        return certain(met, self.predicates, attributes)
 
     def insert(self, rows: Rows) -> "RangeAggregates":
         return RangeAggregates.build(Rows.join([self.rows, rows]), self.seen)

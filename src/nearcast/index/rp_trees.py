@@ -44,9 +44,7 @@ class RpTrees(Pivoted):
     def step(
         self, posts: Posts, values: Values, begin: int, out_posts: np.ndarray, out_rows: np.ndarray
     ) -> tuple[int, int, int]:
-        return stab_posts(
-            self.trees, self.queries.conditions, posts, values, self.inactive, begin, out_posts, out_rows
-        )
+        return stab_posts(self.trees, self.queries.conditions, posts, values, self.inactive, begin, out_posts, out_rows)
 
 
 def split_boxes(boxes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

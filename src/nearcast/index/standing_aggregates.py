@@ -122,8 +122,10 @@ def distinct_conditions(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
 
     Conditions are compared by 128 bits of hashes, whatever the order of their words; times do not count.
     """
-    columns = (np.ascontiguousarray(rows.boxes), rows.shape, rows.shape_offsets, rows.code, rows.code_offsets)
-    kept = condition_hashes(np.ascontiguousarray(rows.kinds), *map(frozen, columns), hashes_of(rows))
+    kinds, boxes = (frozen(np.ascontiguousarray(each)) for each in (rows.kinds, rows.boxes))
+    kept = condition_hashes(
+        kinds, boxes, rows.shape, rows.shape_offsets, rows.code, rows.code_offsets, frozen(hashes_of(rows))
+    )
     _, first, which = np.unique(kept.view("V16").reshape(-1), return_index=True, return_inverse=True)
     return first, which.reshape(-1)
 

@@ -13,7 +13,7 @@ from nearcast.index.rows import Rows, frozen
 from nearcast.index.segment import Matches, PostColumns
 from nearcast.index.standing_aggregates import Seen, certain, collected, prepared, without
 from nearcast.index.standing_predicates import values_of
-from nearcast.kernels.standing import CHECK_PLACE, CHECK_TESTS, CHECK_WORDS, Posts, Values
+from nearcast.kernels.standing import CHECK_PLACE, CHECK_TESTS, Posts, Values
 
 
 class Pivoted(ABC):
@@ -56,8 +56,7 @@ class Pivoted(ABC):
 
     def left_open(self, place: np.ndarray, tests: np.ndarray) -> np.ndarray:
         """The entries of all rows: what is to be checked of a candidate; words always are, and last."""
-        words = np.diff(self.rows.code_offsets.astype(np.int64)) > 0
-        return np.arange(len(self.rows)) + CHECK_PLACE * place + CHECK_WORDS * words + CHECK_TESTS * tests
+        return np.arange(len(self.rows)) + CHECK_PLACE * place + self.queries.word_checks + CHECK_TESTS * tests
 
 
 def least_frequent(having: np.ndarray) -> np.ndarray:

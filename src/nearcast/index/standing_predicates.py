@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nearcast.index.arrow import numbers
-from nearcast.index.attributes import _moment as moment_of
-from nearcast.index.attributes import satisfied
-from nearcast.index.groups import MISSING, REAL, STRING, TIME, TRUTH, WHOLE
+from nearcast.index.attributes import moment_of, satisfied
+from nearcast.index.groups import MISSING, REAL, STRING, TRUTH, WHOLE
 from nearcast.index.rows import frozen
-from nearcast.kernels.hashing import hash_strings
+from nearcast.index.values import KIND_OF, string_hashes
 from nearcast.kernels.standing import EQ, GE, GT, HUGE, IN, LE, LT, MOMENT, NE, NOT_IN, NOT_NULL, NULL, Values
 from nearcast.model.posts import attribute_column
 
@@ -23,7 +21,6 @@ OPERATORS = {
     "=": EQ, "<>": NE, "<": LT, "<=": LE, ">": GT, ">=": GE,
     "in": IN, "not_in": NOT_IN, "is_null": NULL, "is_not_null": NOT_NULL,
 }  # fmt: skip
-KINDS = {"i": WHOLE, "f": REAL, "t": TIME, "s": STRING, "j": STRING, "b": TRUTH}
 EXACT = 1 << 53  # whole numbers below it are doubles, and no other whole number rounds to them
 
 
@@ -58,8 +55,8 @@ class Literals:
 
 @dataclass(frozen=True)
 class Predicates:
-    """The distinct predicate texts of rows, in the form of `kernels.standing.Conditions`; `of_row` says which a row has.
-    A BETWEEN is two tests.
+    """The distinct predicate texts of rows, in the form of `kernels.standing.Conditions`; `of_row` says which of them a
+    row has. A BETWEEN is two tests.
     """
 
     names: tuple[str, ...]
@@ -103,12 +100,14 @@ def values_of(attributes: pa.Table, names: Sequence[str], order: np.ndarray) -> 
     kinds, bits = np.full(shape, MISSING, np.uint8), np.zeros(shape, np.int64)
     reals, codes = np.zeros(shape), np.zeros(shape, np.int64)
     for at, name in enumerate(names):
-        for kind in KINDS:
-            column = attribute_column(name, kind)
+        for letter, kind in KIND_OF.items():
+            column = attribute_column(name, letter)
             if column in attributes.column_names:
-                _fill(attributes[column], KINDS[kind], kinds[:, at], bits[:, at], reals[:, at], codes[:, at])
+                _fill(attributes[column], kind, kinds[:, at], bits[:, at], reals[:, at], codes[:, at])
     columns = np.arange(len(names))
-    return Values(*(frozen(each[order]) for each in (kinds, bits, reals, codes)), frozen(columns))
+    return Values(
+        frozen(kinds[order]), frozen(bits[order]), frozen(reals[order]), frozen(codes[order]), frozen(columns)
+    )
 
 
 def _fill(
@@ -140,14 +139,8 @@ def _fill(
 
 def hashes(strings: pa.StringArray) -> np.ndarray:
     """Of strings without nulls; a repeated string is hashed once."""
-    if not len(strings):
-        return np.empty(0, np.int64)
     encoded = strings.dictionary_encode()
-    words = encoded.dictionary
-    _, offsets, data = words.buffers()
-    ends = np.frombuffer(offsets, np.int32)[words.offset : words.offset + len(words) + 1].astype(np.int64)
-    text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return hash_strings(frozen(text), frozen(ends))[numbers(encoded.indices)]
+    return string_hashes(encoded.dictionary)[numbers(encoded.indices)]
 
 
 def order_codes(values: np.ndarray) -> np.ndarray:

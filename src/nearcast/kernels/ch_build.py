@@ -12,7 +12,7 @@ from nearcast.kernels.ch_tree import NONE, OWNERS, SPREAD, shift_of
 from nearcast.kernels.match import grown
 from nearcast.kernels.register import grid_coordinate, z_code
 
-LEAST = 8  # the side of the smallest cell is 2^LEAST units, 2 km by 1 km / 10^3
+LEAST = 8  # the smallest cell has a side of 2^LEAST units, some 2 m
 
 
 @njit(cache=True, nogil=True)
@@ -70,7 +70,7 @@ def leaves_of_boxes(boxes, leaves, most):
     with more than `most`. `leaves` are sorted.
     """
     owners, labels = np.empty(4 * boxes.shape[0] + 16, np.int64), np.empty(4 * boxes.shape[0] + 16, np.int64)
-    covered = np.empty(owners.size, np.bool_)
+    covered = np.empty(owners.size, np.int64)
     cells = np.empty((4 * 33, 3), np.int64)
     n = first = 0
     for i in range(boxes.shape[0]):
@@ -115,8 +115,8 @@ def leaves_of_boxes(boxes, leaves, most):
 @njit(cache=True, nogil=True)
 def lay_out_nodes(labels):
     """The nodes over items whose labels (items × levels) are sorted; label 0 is "none", and a node none of whose items
-    has a label is left out. Returns (level, child "none") of nodes, (node, label, child) of the rest, and the first item
-    of each leaf with the number of items at the end.
+    has a label is left out. Returns (level, child "none") of nodes, (node, label, child) of the rest, and the first
+    item of each leaf, with the number of items at the end.
     """
     items, levels = labels.shape
     size = items * (levels + 1) + 2

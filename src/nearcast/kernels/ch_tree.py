@@ -19,7 +19,7 @@ EQUAL, WITHIN, PLACE, WORDS = range(4)  # kinds of predicates
 NUMBERS, TIMES = 0, 1  # axes of intervals
 NONE = np.int32(-(2**31))  # no child
 STRINGS = 1  # the label of a string among intervals of times
-SIGNS = 6  # the filter of keys has 2^SIGNS words of 64 bits
+SIGNS = 8  # the filter of keys has 2^SIGNS words of 64 bits
 WAVE = 64  # posts
 DEEP = 66  # labels that an interval tree may give
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -177,7 +177,7 @@ def walk(tree, conditions, posts, values, inactive, begin, out_posts, out_rows):
     starts, labels = np.empty((levels, WAVE + 1), np.int64), np.empty(WAVE * (DEEP * levels + 64), np.int32)
     stack = np.empty(tree.node_levels.size + tree.leaf_starts.size + 1, np.int32)
     near = np.empty(64 * WAVE, np.int64)
-    found = looked = 0
+    found = looked = np.int64(0)
     while begin < count:
         end = min(begin + WAVE, count)
         words = posts.firsts[end] - posts.firsts[begin]
@@ -202,7 +202,8 @@ def label_visits(tree, posts, values, level, sizes):
     """Over all posts, the sum of `sizes[label]` over the labels that a level gives them."""
     count = posts.lon.size
     labels = np.empty(DEEP * count + posts.words.size, np.int32)
-    filled = find_labels(level, 0, count, tree, posts, values, labels, 0, np.empty((level + 1, count + 1), np.int64))
+    starts, nothing = np.empty((level + 1, count + 1), np.int64), np.int64(0)
+    filled = find_labels(level, nothing, count, tree, posts, values, labels, nothing, starts)
     total = 0.0
     for i in range(filled):
         total += sizes[labels[i]]

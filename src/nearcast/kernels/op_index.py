@@ -51,7 +51,7 @@ def hash_runs(keys, owners, slots):
 @njit(cache=True, nogil=True)
 def count_predicates(begin, end, lists, places, values, stamps, counts, near):
     """(post, query) of those all of whose predicates are satisfied. `stamps` say which post `counts` are of."""
-    names, columns, kinds, codes = places.shape[1], values.columns, values.kinds, values.codes
+    columns, kinds, codes = values.columns, values.kinds, values.codes
     table, keys, owners, runs, needs = lists.lists, lists.keys, lists.owners, lists.runs, lists.needs
     run_starts, queries = lists.run_starts, lists.queries
     lows, highs, reach, interval_queries = lists.lows, lists.highs, lists.reach, lists.interval_queries
@@ -115,7 +115,7 @@ def count_posts(lists, places, conditions, posts, values, inactive, begin, out_p
     count = posts.lon.size
     stamps, counts = np.full(lists.needs.size, -1, np.int64), np.zeros(lists.needs.size, np.int64)
     near = np.empty(64 * WAVE, np.int64)
-    found = looked = 0
+    found = looked = np.int64(0)
     while begin < count:
         end = min(begin + WAVE, count)
         candidates, near = count_predicates(begin, end, lists, places, values, stamps, counts, near)

@@ -104,11 +104,12 @@ def _push(values, n, value):
 
 @njit(cache=True, nogil=True)
 def cover(codes, leaf, kind, west, south, east, north, shape):
-    """A region as nodes: (the largest that it covers, the leaves that it may overlap in part), each in the order of
-    codes. A node of at most `leaf` posts of the sample is a leaf.
+    """A region as nodes: (the largest that it covers, the leaves that it may overlap in part, the sampled posts of the
+    former, of the latter), nodes in the order of codes. A node of at most `leaf` posts of the sample is a leaf.
     """
     inside, meeting = np.empty(16, np.int64), np.empty(16, np.int64)
     n, m = 0, 0
+    covered, overlapped = np.int64(0), np.int64(0)
     stack = np.empty(4 * DEPTH + 4, np.int64)
     stack[0] = 1
     height = 1
@@ -120,17 +121,20 @@ def cover(codes, leaf, kind, west, south, east, north, shape):
         meets = relation(kind, west, south, east, north, shape, box)
         if meets == APART:
             continue
+        posts = posts_in(codes, node)
         if meets == COVERS:
             inside = _push(inside, n, node)
             n += 1
-        elif node >= np.int64(1) << (2 * DEPTH) or posts_in(codes, node) <= leaf:
+            covered += posts
+        elif node >= np.int64(1) << (2 * DEPTH) or posts <= leaf:
             meeting = _push(meeting, m, node)
             m += 1
+            overlapped += posts
         else:
             for child in range(3, -1, -1):
                 stack[height] = 4 * node + child
                 height += 1
-    return inside[:n], meeting[:m]
+    return inside[:n], meeting[:m], covered, overlapped
 
 
 @njit(cache=True, nogil=True)

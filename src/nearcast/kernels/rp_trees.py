@@ -74,7 +74,7 @@ def stab_posts(trees, conditions, posts, values, inactive, begin, out_posts, out
     """As `ch_tree.walk`."""
     count = posts.lon.size
     near, stack = np.empty(64 * WAVE, np.int64), np.empty(trees.is_leaf.size + 1, np.int64)
-    found = looked = 0
+    found = looked = np.int64(0)
     while begin < count:
         end = min(begin + WAVE, count)
         candidates, near = stab(begin, end, trees, posts, values, stack, near)

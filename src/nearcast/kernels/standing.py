@@ -19,8 +19,8 @@ HUGE, MOMENT = 6, 7  # kinds of literals: a number beyond 64 bits; a string that
 EQ, NE, LT, LE, GT, GE, IN, NOT_IN, NULL, NOT_NULL = range(10)
 NO, YES, UNSURE, INCOMPARABLE = 0, 1, 2, 3
 DOUBT = np.int64(1) << 62  # marks a row of the output that is UNSURE
-CHECK_PLACE, CHECK_WORDS, CHECK_TESTS = 1 << 32, 1 << 33, 1 << 34  # flags of an entry, whose low bits are its row
-ROW = np.int64(0xFFFFFFFF)
+CHECK_PLACE, CHECK_WORDS, CHECK_TESTS, CHECK_ALL_WORDS = 1 << 32, 1 << 33, 1 << 34, 1 << 35
+ROW = np.int64(0xFFFFFFFF)  # an entry is a row and flags that say what is to be checked
 
 
 class Conditions(NamedTuple):
@@ -57,8 +57,8 @@ class Posts(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Attribute values, posts (along the curve) × attributes: kinds, bits, numbers as doubles, and codes: numbers by value and in order,
-    others their bits. `columns` leads from the numbers of attributes in tests to those here.
+    """Attribute values, posts (along the curve) × attributes: kinds, bits, numbers as doubles, and codes: numbers by
+    value and in order, others their bits. `columns` leads from the numbers of attributes in tests to those here.
     """
 
     kinds: np.ndarray
@@ -85,54 +85,21 @@ def ordered(op, before, equal):
 
 
 @njit(cache=True, nogil=True)
-def compare(op, kind, bits, real, literal, literal_real):
-    """NO, YES, UNSURE or, of kinds that do not compare, INCOMPARABLE."""
-    other = literal[0]
+def compare(op, kind, bits, real, other, other_bits, other_moment, other_real):
+    """A value with a literal: NO, YES, UNSURE or, of kinds that do not compare, INCOMPARABLE."""
     if kind == WHOLE and other == WHOLE:
-        return YES if ordered(op, bits < literal[1], bits == literal[1]) else NO
-    if (kind == WHOLE and other == REAL) or (kind == REAL and (other == WHOLE or other == REAL or other == HUGE)):
-        if real != real or literal_real != literal_real:
+        return YES if ordered(op, bits < other_bits, bits == other_bits) else NO
+    if (kind == WHOLE and other == REAL) or (kind == REAL and other in (WHOLE, REAL, HUGE)):
+        if real != real or other_real != other_real:
             return YES if op == NE else NO
-        return YES if ordered(op, real < literal_real, real == literal_real) else NO
+        return YES if ordered(op, real < other_real, real == other_real) else NO
     if kind == TIME and other == MOMENT:
-        return YES if ordered(op, bits < literal[2], bits == literal[2]) else NO
-    if (kind == STRING and (other == STRING or other == MOMENT)) or (kind == TRUTH and other == TRUTH):
+        return YES if ordered(op, bits < other_moment, bits == other_moment) else NO
+    if (kind == STRING and other in (STRING, MOMENT)) or (kind == TRUTH and other == TRUTH):
         if op > NE:
             return UNSURE
-        return YES if (bits == literal[1]) == (op == EQ) else NO
+        return YES if (bits == other_bits) == (op == EQ) else NO
     return INCOMPARABLE
-
-
-@njit(cache=True, nogil=True)
-def passes(row, post, conditions, values):
-    """Whether a post satisfies all predicates of a row: NO, YES or UNSURE."""
-    answer = YES
-    which = conditions.predicate[row]
-    for t in range(conditions.test_starts[which], conditions.test_starts[which + 1]):
-        test = conditions.tests[t]
-        column = values.columns[test[0]]
-        kind, op = values.kinds[post, column], test[1]
-        if op == NULL or kind == MISSING:
-            if (kind == MISSING) != (op == NULL):
-                return NO
-            continue
-        if op == NOT_NULL:
-            continue
-        bits, real = values.bits[post, column], values.reals[post, column]
-        wanted = EQ if op == IN or op == NOT_IN else op
-        best, comparable = NO, False
-        for i in range(test[2], test[3]):
-            got = compare(wanted, kind, bits, real, conditions.literals[i], conditions.reals[i])
-            comparable |= got != INCOMPARABLE
-            if got == YES or got == UNSURE:
-                best = got
-        if op == NOT_IN:
-            best = YES if comparable and best == NO else NO
-        if best == NO:
-            return NO
-        if best == UNSURE:
-            answer = UNSURE
-    return answer
 
 
 @njit(cache=True, nogil=True)
@@ -159,46 +126,132 @@ def true_key(row, post, conditions, posts):
     )  # fmt: skip
 
 
+# -- candidates: pairs (post, number of an entry), checked step by step; each moves those it keeps to the front --------
+
+
 @njit(cache=True, nogil=True)
-def check(count, near, entries, terms, conditions, posts, values, inactive, found, out_posts, out_rows):
-    """The candidates, pairs (post, entry), that satisfy what their entry leaves open, written from `found` on; with a
-    term of its own the entry holds only if that is the key of the first conjunction that is true. Returns where they
-    end, -1 if there is no room.
+def meet_places(count, near, entries, conditions, posts):
+    """The candidates that lie in the region of their row. A rectangle is looked at here, others by a call, which takes
+    longer.
     """
-    boxes, kinds, order, lon, lat = conditions.boxes, conditions.kinds, posts.order, posts.lon, posts.lat
+    kinds, boxes, lon, lat = conditions.kinds, conditions.boxes, posts.lon, posts.lat
+    kept = 0
     for i in range(count):
-        post, entry = near[2 * i], entries[near[2 * i + 1]]
-        row, answer = entry & ROW, YES
-        if inactive[row]:
-            continue
-        if entry & CHECK_PLACE:
+        post, at = near[2 * i], near[2 * i + 1]
+        if entries[at] & CHECK_PLACE:
+            row = entries[at] & ROW
             if not (boxes[row, 1] <= lat[post] <= boxes[row, 3]):
                 continue
-            plain = kinds[row] <= 1 and boxes[row, 0] <= lon[post] <= boxes[row, 2]  # most are; the rest takes a call
+            plain = kinds[row] <= 1 and boxes[row, 0] <= lon[post] <= boxes[row, 2]
             if not plain and not in_place(row, post, conditions, posts):
                 continue
-        if entry & CHECK_TESTS:
-            answer = passes(row, post, conditions, values)
-            if answer == NO:
-                continue
-        if entry & CHECK_WORDS:
-            ok, key = true_key(row, post, conditions, posts)
-            if not ok or (terms[near[2 * i + 1]] != 0 and key != terms[near[2 * i + 1]]):
-                continue
+        near[2 * kept], near[2 * kept + 1] = post, at
+        kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def meet_tests(count, near, entries, conditions, values):
+    """The candidates that satisfy the predicates of their row; with DOUBT where that is UNSURE."""
+    _, _, _, _, _, _, predicate, test_starts, tests, literals, literal_reals = conditions
+    kinds, bits, reals, _, columns = values
+    kept = 0
+    for i in range(count):
+        post, at, answer = near[2 * i], near[2 * i + 1], YES
+        if entries[at] & CHECK_TESTS:
+            which = predicate[entries[at] & ROW]
+            for t in range(test_starts[which], test_starts[which + 1]):
+                column, op = columns[tests[t, 0]], tests[t, 1]
+                kind = kinds[post, column]
+                if op == NULL or kind == MISSING:
+                    got = YES if (kind == MISSING) == (op == NULL) else NO
+                elif op == NOT_NULL:
+                    got = YES
+                else:
+                    got, comparable, bit, real = NO, False, bits[post, column], reals[post, column]
+                    wanted = EQ if op in (IN, NOT_IN) else op
+                    for j in range(tests[t, 2], tests[t, 3]):
+                        one = compare(
+                            wanted, kind, bit, real, literals[j, 0], literals[j, 1], literals[j, 2], literal_reals[j]
+                        )
+                        comparable |= one != INCOMPARABLE
+                        got = one if one in (YES, UNSURE) else got
+                    if op == NOT_IN:
+                        got = YES if comparable and got == NO else NO
+                if got != YES:
+                    answer = got
+                    if got == NO:
+                        break
+        if answer != NO:
+            near[2 * kept], near[2 * kept + 1] = post, at | (DOUBT if answer == UNSURE else 0)
+            kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def meet_words(count, near, entries, terms, conditions, posts):
+    """The candidates that have the words of their row; where the entry has a term of its own, only if that is the key
+    of the first conjunction that is true. All of some words are looked at here, other expressions by a call.
+    """
+    code, code_offsets, words, firsts = conditions.code, conditions.code_offsets, posts.words, posts.firsts
+    kept = 0
+    for i in range(count):
+        post, at = near[2 * i], near[2 * i + 1] & (DOUBT - 1)
+        row, present = entries[at] & ROW, True
+        if entries[at] & CHECK_ALL_WORDS:
+            for c in range(code_offsets[row] + 1, code_offsets[row + 1], 2):
+                present = False
+                for j in range(firsts[post], firsts[post + 1] - 1):
+                    if words[j] == code[c]:
+                        present = True
+                        break
+                if not present:
+                    break
+        elif entries[at] & CHECK_WORDS:
+            present, key = true_key(row, post, conditions, posts)
+            present = present and (terms[at] == 0 or key == terms[at])
+        if present:
+            near[2 * kept], near[2 * kept + 1] = post, near[2 * i + 1]
+            kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def check(count, near, entries, terms, conditions, posts, values, inactive, found, out_posts, out_rows):
+    """The candidates that satisfy what their entry leaves open, written from `found` on as (post, row), the row with
+    DOUBT where it is. Returns where they end, -1 if there is no room.
+    """
+    count = meet_places(count, near, entries, conditions, posts)
+    count = meet_tests(count, near, entries, conditions, values)
+    count = meet_words(count, near, entries, terms, conditions, posts)
+    order = posts.order
+    for i in range(count):
+        row = entries[near[2 * i + 1] & (DOUBT - 1)] & ROW
+        if inactive[row]:
+            continue
         if found == out_posts.size:
             return -1
-        out_posts[found] = order[post]
-        out_rows[found] = row | (DOUBT if answer == UNSURE else 0)
+        out_posts[found] = order[near[2 * i]]
+        out_rows[found] = row | (near[2 * i + 1] & DOUBT)
         found += 1
     return found
 
 
 @njit(cache=True, nogil=True)
-def passing(pair_posts, pair_rows, conditions, values):
-    """Of each pair whether the post satisfies the predicates of the row: NO, YES or UNSURE."""
-    out = np.empty(pair_posts.size, np.uint8)
-    for i in range(pair_posts.size):
-        out[i] = passes(pair_rows[i], pair_posts[i], conditions, values)
+def word_checks(code, code_offsets):
+    """How the words of each row are checked: as all of some words where they are that, else as an expression; or not at
+    all.
+    """
+    out = np.zeros(code_offsets.size - 1, np.int64)
+    for row in range(out.size):
+        at, end = np.int64(code_offsets[row]), np.int64(code_offsets[row + 1])
+        if at < end:
+            out[row] = CHECK_ALL_WORDS
+        while at < end:
+            if code[at] & (LENGTH | NEGATIVE) != 1 or (code[at] & LAST != 0) != (at + 2 == end):
+                out[row] = CHECK_WORDS
+                break
+            at += 2
     return out
 
 
