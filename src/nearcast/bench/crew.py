@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from nearcast.pipeline.commit import commit_batch
+from nearcast.pipeline.heap import keep_freed_memory
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.route import route_ops, route_posts
@@ -44,7 +45,7 @@ class Crew:
         self.settings = settings
         self.seconds: dict[str, float] = {}
         context = get_context("spawn")
-        self.processes = [ProcessPoolExecutor(1, mp_context=context) for _ in range(settings.workers)]
+        self.processes = [ProcessPoolExecutor(1, context, keep_freed_memory) for _ in range(settings.workers)]
 
     def __enter__(self) -> "Crew":
         return self

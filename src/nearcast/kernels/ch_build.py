@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from nearcast.kernels.ch_tree import NONE, OWNERS, SPREAD, shift_of
-from nearcast.kernels.match import grown
+from nearcast.kernels.growing import grown
 from nearcast.kernels.register import grid_coordinate, z_code
 
 LEAST = 8  # the smallest cell has a side of 2^LEAST units, some 2 m

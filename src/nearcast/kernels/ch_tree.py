@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.match import grown
+from nearcast.kernels.growing import grown
 from nearcast.kernels.standing import MISSING, STRING, TIME, check
 
 EQUAL, WITHIN, PLACE, WORDS = range(4)  # kinds of predicates

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.match import grown
+from nearcast.kernels.growing import grown
 from nearcast.kernels.mix import mix
 from nearcast.kernels.sorting import lower_bound
 from nearcast.kernels.standing import MISSING, TIME, check

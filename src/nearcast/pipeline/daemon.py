@@ -9,6 +9,9 @@ if __name__ == "__main__":
     if "pyspark.worker" in sys.argv:
         import nearcast.pipeline.splits
         import nearcast.pipeline.stream  # noqa: F401
+        from nearcast.pipeline.heap import keep_freed_memory
+
+        keep_freed_memory()
     from pyspark.daemon import manager
 
     manager()
