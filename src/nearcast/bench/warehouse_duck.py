@@ -34,7 +34,7 @@ class Duck:
 
     def __call__(self, asked: Asked) -> Any:
         """The answer as an Arrow table; the terms of TopK are numbers, one row each."""
-        return self.connection.execute(self.sql(asked)).to_arrow_table()
+        return self.connection.sql(self.sql(asked)).to_arrow_table()
 
     def sql(self, asked: Asked) -> str:
         where = []

@@ -40,6 +40,7 @@ class Asked:
     minutes: int = 0
     topic: str = ""
     beat: int = 0
+    approximate: bool = False
 
     @property
     def sql(self) -> str:
@@ -54,7 +55,8 @@ class Asked:
         if self.topic:
             where.append(f"topic = '{self.topic}'")
         by = ", ".join(self.by)
-        text = f"SELECT {by}, {measure} FROM stream WHERE {' AND '.join(where)} GROUP BY {by}"
+        how = "APPROXIMATE " if self.approximate else ""
+        text = f"SELECT {how}{by}, {measure} FROM stream WHERE {' AND '.join(where)} GROUP BY {by}"
         return f"{text} SYNC {self.beat} minutes" if self.beat else text
 
 
