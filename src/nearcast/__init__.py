@@ -38,8 +38,8 @@ def open(path: "str | Path", cache: "int | str | None" = None) -> "State":
 def run(spark: Any, *, posts: Any, queries: Any = None, state: "str | Path" = "state", **settings: Any) -> Any:
     """Match a streaming DataFrame of posts with a stream of ops, into a state directory.
 
-    `settings` are those of `nearcast run`: workers, retention, lateness, max_future, keep, keep_results, mapping,
-    derive ("place,topic=model.npz", or a list of such) …
+    `settings` are those of `nearcast run`: workers, retention, lateness, max_future, keep, keep_size (bytes, or
+    "20GB"), keep_results, mapping, derive ("place,topic=model.npz", or a list of such) …
     """
     from nearcast.pipeline import foreign
 

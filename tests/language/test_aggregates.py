@@ -211,7 +211,7 @@ C = "SELECT Count(id), topic FROM stream GROUP BY topic"
         ("SELECT «Median»(price) FROM stream", "no function Median", "expected a column, TopK, Count"),
         ("SELECT «DISTINCT» topic FROM stream", "DISTINCT is not offered", "GROUP BY"),
         ("SELECT Count(«distinct» user) FROM stream", "DISTINCT is not offered", "GROUP BY"),
-        ("SELECT «APPROXIMATE» Count(id) FROM stream", "for TopK", "or no APPROXIMATE"),
+        ("SELECT «APPROXIMATE» Sum(likes) FROM stream", "for TopK", "or no APPROXIMATE"),
         ("SELECT «APPROXIMATE» * FROM stream", "for TopK", "TopK(text, 10) in the SELECT"),
         ("SELECT «APPROXIMATE» topic FROM stream GROUP BY topic", "for TopK", ""),
         ("SELECT «APROXIMATE» TopK(text) FROM stream", "does not belong here", "did you mean APPROXIMATE?"),

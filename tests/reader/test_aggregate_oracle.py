@@ -4,6 +4,7 @@ States have sealed, fresh and archived segments with deletions; attributes have 
 """
 
 import math
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from nearcast.cache import answer, selection
 from nearcast.language import parse
+from nearcast.language.grammar import NUMBER
 from nearcast.model.queries import AggregateQuery, Conditions, RangeQuery
 from nearcast.pipeline.batch import begin, run_batch
 from nearcast.pipeline.settings import Settings
@@ -93,26 +95,26 @@ def check(found: Iterable[dict[str, Any]], expected: list[dict[str, Any]]) -> No
 
 
 def told(value: Any, meant: Any) -> Any:
-    """`meant`, if that is what `value` says: in a column of several kinds everything is text, in one of whole and other
-    numbers all are doubles, and a mean of two doubles is rounded twice.
+    """`meant`, if that is what `value` says: in a column of several kinds (or of whole numbers that are no doubles, and
+    others) everything is text, in one of whole and other numbers all are doubles, and a mean may be rounded twice.
     """
     if isinstance(value, str) and not isinstance(meant, str):
-        return meant if value == text_of(meant) else value
+        return meant if is_text_of(value, meant) else value
     if isinstance(value, bool) != isinstance(meant, bool):
         return f"{value!r} is no {meant!r}"
     doubles = isinstance(value, float) and isinstance(meant, int | float)
     return meant if doubles and math.isclose(value, meant, rel_tol=3e-16) else value
 
 
-def text_of(value: Any) -> Any:
+def is_text_of(text: str, value: Any) -> bool:
     match value:
         case bool():
-            return str(value).lower()
+            return text == str(value).lower()
         case datetime():
-            return iso((value - EPOCH) // MICROSECOND)
+            return text == iso((value - EPOCH) // MICROSECOND)
         case int() | float():
-            return str(int(value)) if float(value).is_integer() else repr(value)
-    return value
+            return re.fullmatch(NUMBER, text) is not None and (text == str(value) or float(text) == float(value))
+    return False
 
 
 # -- the oracle --------------------------------------------------------------------------------------------------------

@@ -39,6 +39,15 @@ Retention = Annotated[
 Lateness = Annotated[str, option("--lateness", "How long reports wait for late posts.", "5m")]
 MaxFuture = Annotated[str, option("--max-future", "Posts further ahead of their arrival are rejects.", "1d|none")]
 Keep = Annotated[str | None, option("--keep", "Which posts are stored; fixed when the state is made.", "posts|none")]
+KeepSize = Annotated[
+    str | None,
+    option(
+        "--keep-size",
+        "How much disk posts and their archive may take; the oldest time slots leave beyond that, and APPROXIMATE "
+        "searches count them coarsely. No limit unless given.",
+        "20GB",
+    ),
+]
 KeepResults = Annotated[
     str | None, option("--keep-results", "How long results are kept; for ever unless given.", "30d")
 ]
@@ -80,6 +89,7 @@ def run(
     lateness: Lateness = "0s",
     max_future: MaxFuture = "1d",
     keep: Keep = None,
+    keep_size: KeepSize = None,
     keep_results: KeepResults = None,
     map_: Map = None,
     derive: Derive = None,
@@ -102,7 +112,7 @@ def run(
     """
     with loading():
         from nearcast.cli.tables import messages
-        from nearcast.pipeline.settings import Settings
+        from nearcast.pipeline.settings import Settings, size_of
         from nearcast.pipeline.strategies import check_balanced
         from nearcast.reader.stop_words import words_of
         from nearcast.routing.routers import check_router
@@ -120,6 +130,7 @@ def run(
         router=router,
         balance=balance,
         retention=optional_duration("--retention", retention),
+        keep_size=None if keep_size is None else size_of(keep_size),
         keep_results=optional_duration("--keep-results", keep_results),
         lateness=duration("--lateness", lateness),
         max_future=optional_duration("--max-future", max_future),

@@ -59,6 +59,8 @@ def search(
         print_rows(found, form, ("step", "detail"))
         return
     print_rows(found, form, _columns(found))
+    if found.notice:
+        messages().print(f"nearcast: {found.notice}", soft_wrap=True)
     if form is Format.table:
         rows = "row" if len(found) == 1 else "rows"
         messages().print(f"{len(found):,} {rows}, {found.candidates_checked:,} candidates checked", style="dim")

@@ -31,6 +31,7 @@ def gather(directory: Any) -> dict[str, Any]:
     facts = asdict(found)
     facts["clock"] = time_text(found.clock, "") or None
     facts["first_post"] = time_text(found.first_post, "") or None
+    facts["kept_since"] = time_text(found.kept_since, "") or None
     facts["balance"] = found.balance
     left = backlog(directory, found.batch)
     facts["backlog"] = None if left is None else asdict(left)
@@ -74,6 +75,7 @@ def print_status(facts: dict[str, Any]) -> None:
             "posts",
             _figures(counts, posts="", stored="stored", duplicates="duplicates", late="late", expired="archived"),
         ),
+        *_kept(facts),
         (
             "subscriptions",
             f"{standing['standing']:,} standing, {standing['waiting']:,} waiting, {standing['ended']:,} ended",
@@ -101,6 +103,21 @@ def print_status(facts: dict[str, Any]) -> None:
     if facts["adjustments"]:
         columns = ("batch", "strategy", "cause", "cost", "effect")
         _print(out, "last adjustments", columns, [_adjustment(each) for each in facts["adjustments"][::-1]])
+
+
+def _kept(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """What posts take, of what they may, and what has left; nothing to tell where neither is so."""
+    from nearcast.cli.tables import size_text
+
+    budget, since, kinds = facts["settings"].get("keep_size"), facts["kept_since"], facts["kinds"]
+    if budget is None and since is None:
+        return []
+    size = sum(kinds[name]["size"] for name in ("posts", "archive") if name in kinds)
+    told = size_text(size) + (f" of {size_text(budget)} (--keep-size)" if budget is not None else "")
+    if budget is not None and size > budget:
+        told += ", too little for the newest slot and the windows of standing queries, which are never dropped"
+    coarse = f"; from before {since} {facts['counts'].get('coarse', 0):,} posts in coarse slots only" if since else ""
+    return [("kept", told + coarse)]
 
 
 def _adjustment(each: dict[str, Any]) -> tuple[Any, ...]:

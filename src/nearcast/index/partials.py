@@ -9,7 +9,6 @@ writes what its posts add, files are merged like all others, and what no window 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -211,30 +210,12 @@ class Timeline:
         begin, end = self.run(series, None, np.iinfo(np.int64).max)
         return np.unique(self.intervals[begin:end])
 
-    def added_up(self, runs: Sequence[tuple[int, int]]) -> list[Groups]:
-        """The groups of each run of rows, without series and interval."""
+    def added_up(self, runs: Sequence[tuple[int, int]]) -> Groups:
+        """The groups of each run of rows: its number takes the place of the series, 0 that of the interval."""
         sizes = np.array([end - begin for begin, end in runs], np.int64)
-        rows = np.concatenate([np.empty(0, np.int64), *(np.arange(begin, end) for begin, end in runs)])
-        some = taken(self.groups, rows)
+        starts = np.array([begin for begin, _ in runs], np.int64)
+        ends = np.cumsum(sizes)
+        some = taken(self.groups, np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - sizes), sizes))
         values = some.values.copy()
         values[:, 0], values[:, 1] = np.repeat(np.arange(len(runs)), sizes), 0
-        whole = regrouped(replace(some, values=values))
-        order = np.argsort(whole.values[:, 0], kind="stable")
-        cuts = np.searchsorted(whole.values[order, 0], np.arange(len(runs) + 1))
-        ordered = taken(whole, order)
-        words = np.searchsorted(ordered.term_group, cuts)
-        return [
-            _sliced(ordered, a, b, c, d)
-            for (a, b), (c, d) in zip(pairwise(cuts.tolist()), pairwise(words.tolist()), strict=True)
-        ]
-
-
-def _sliced(groups: Groups, begin: int, end: int, word: int, last: int) -> Groups:
-    columns = {name: getattr(groups, name)[begin:end] for name in ("kinds", "values", "posts", *MATRICES)}
-    words = {name: getattr(groups, name)[word:last] for name in ("term", "term_posts")}
-    return replace(groups, **columns, **words, term_group=groups.term_group[word:last] - begin)
-
-
-def plain(groups: Groups, shape: Shape) -> Groups:
-    """Without series and interval: the groups of a GROUP BY."""
-    return replace(groups, shape=shape, kinds=groups.kinds[:, AHEAD:], values=groups.values[:, AHEAD:])
+        return regrouped(replace(some, values=values))

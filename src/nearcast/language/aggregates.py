@@ -34,8 +34,8 @@ def is_aggregate(sql: str, select: Select) -> bool:
     calls = [item.operand for item in select.items or () if isinstance(item.operand, Call)]
     for call in calls:
         function_of(sql, call.name)
-    if select.approximate and not any(call.name.text.lower() == "topk" for call in calls):
-        message = "APPROXIMATE is for TopK, and everything else is exact anyway"
+    if select.approximate and not any(call.name.text.lower() in ("topk", "count") for call in calls):
+        message = "APPROXIMATE is for TopK and Count, and everything else is exact anyway"
         raise pointed(sql, select.approximate, message, "TopK(text, 10) in the SELECT, or no APPROXIMATE")
     return bool(calls) or any(clause.word == "GROUP" for clause in select.clauses)
 

@@ -124,7 +124,8 @@ class AggregateQuery(Conditions):
     One row a group; a post without an attribute is in the group of its null. Without GROUP BY there is one row, also of
     no posts. Rows come in `order`, nulls last, ties by the attributes of the GROUP BY in their order (ascending, nulls
     last, numbers before times before strings before truth values); at most `limit` of them. `beat` as in TermsQuery.
-    `approximate`: TopK may come from summaries, with its error bound.
+    `approximate`: TopK may come from summaries, with its error bound; and what is no longer kept (`--keep-size`) is
+    counted from coarse slots, where a count or TopK is by place and time alone.
     """
 
     outputs: tuple[Output, ...]

@@ -6,7 +6,8 @@ series that have the same intervals with posts have the same groups, which are a
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import gcd
 
 import numpy as np
@@ -16,10 +17,10 @@ from nearcast.index.answers import rows_of
 from nearcast.index.beat_runs import Sent, sent
 from nearcast.index.groups import Groups, Shape
 from nearcast.index.lexicon import Speller
-from nearcast.index.partials import Timeline, class_of, interval_of, plain
+from nearcast.index.partials import Timeline, class_of, interval_of, taken
 from nearcast.index.series import Aggregates
 from nearcast.index.term_groups import Due
-from nearcast.model.queries import AggregateQuery
+from nearcast.model.queries import AggregateQuery, Ordering, Output
 from nearcast.pipeline.partials import open_partials
 from nearcast.pipeline.plan import Plan
 from nearcast.reader.rows import json_row, records
@@ -108,36 +109,58 @@ def _beats_with_posts(ends: np.ndarray, window: int, beat: int, begin: int, coun
     return sorted(found)
 
 
+RUN = "\0run"  # an attribute that no post has: which run of partial results a group belongs to
+
+
 class Texts:
-    """The rows of reports as JSON, each run of partial results added up once, and written once for each query."""
+    """The rows of reports as JSON, each run of partial results added up once, and written once for each query.
+
+    A query is answered for all its runs at once, as one that is grouped by them first.
+    """
 
     def __init__(self, asked: Sequence[Asked], lines: dict[Shape, Timeline], spell: Speller, stop: np.ndarray) -> None:
         self.spell, self.stop = spell, stop
-        self.groups: dict[tuple[Shape, Run], Groups] = {}
-        wanted: dict[Shape, dict[Run, None]] = {}
+        runs: dict[Shape, dict[Run, int]] = {}  # those of each class, numbered
+        wanted: dict[str, tuple[Asked, dict[Run, None]]] = {}  # those of each query
         for each in asked:
-            wanted.setdefault(class_of(each.shape), {}).update(dict.fromkeys(each.busy.values()))
-        for shape, runs in wanted.items():
-            if runs:
-                added = lines[shape].added_up(list(runs))
-                self.groups.update(zip(((shape, run) for run in runs), added, strict=True))
+            known = runs.setdefault(class_of(each.shape), {})
+            _, mine = wanted.setdefault(each.columns, (each, {}))
+            for run in each.busy.values():
+                known.setdefault(run, len(known))
+                mine[run] = None
+        added = {shape: lines[shape].added_up(list(some)) for shape, some in runs.items() if some}
         self.written: list[str] = []
-        self.places: dict[tuple[str, Shape, Run], int] = {}
+        self.places: dict[tuple[str, Run], int] = {}
         self.nothing: dict[str, str] = {}
+        for columns, (each, mine) in wanted.items():
+            if mine:
+                numbers = runs[class_of(each.shape)]
+                self._write_all(columns, each, {numbers[run]: run for run in mine}, added[class_of(each.shape)])
+
+    def _write_all(self, columns: str, asked: Asked, runs: dict[int, Run], added: Groups) -> None:
+        rows = np.flatnonzero(np.isin(added.values[:, 0], np.array(list(runs), np.int64)))
+        groups = taken(added, rows) if len(rows) < len(added) else added
+        by = (RUN, *asked.shape.by)
+        groups = replace(
+            groups, shape=replace(asked.shape, by=by), kinds=np.delete(groups.kinds, 1, axis=1),
+            values=np.delete(groups.values, 1, axis=1),
+        )  # fmt: skip
+        query = asked.query
+        outputs, order = (Output(RUN, RUN), *query.outputs), (Ordering(RUN), *query.order)
+        every = replace(query, outputs=outputs, group_by=by, order=order, limit=None)
+        table = rows_of(every, groups, self.spell, self.stop)
+        of = table[RUN].to_numpy()
+        found = [json_row(row) for row in records(table.drop_columns([RUN]))]
+        starts = np.flatnonzero(np.concatenate(([True], of[1:] != of[:-1]))) if len(of) else np.empty(0, np.int64)
+        for begin, end in pairwise([*starts.tolist(), len(of)]):
+            self.places[columns, runs[int(of[begin])]] = len(self.written)
+            limit = end if query.limit is None else min(end, begin + query.limit)
+            self.written.append(json.dumps(found[begin:limit], ensure_ascii=False))
 
     def place(self, asked: Asked, run: Run) -> int:
         """Where the rows of a query for a run of partial results are, -1 if there is none."""
-        key = asked.columns, asked.shape, run
-        if key not in self.places:
-            groups = plain(self.groups[class_of(asked.shape), run], asked.shape)
-            text = self.write(asked.query, groups) if int(groups.posts.sum()) else "[]"
-            self.places[key] = -1 if text == "[]" else len(self.written)
-            self.written += [] if text == "[]" else [text]
-        return self.places[key]
-
-    def write(self, query: AggregateQuery, groups: Groups) -> str:
-        table = rows_of(query, groups, self.spell, self.stop)
-        return json.dumps([json_row(row) for row in records(table)], ensure_ascii=False)
+        place = self.places.get((asked.columns, run), -1)
+        return -1 if place >= 0 and self.written[place] == "[]" else place
 
     def of(self, asked: Asked, report: Sent) -> str:
         if report.rows >= 0:
@@ -145,5 +168,6 @@ class Texts:
         if report.skipped or asked.query.group_by or report.window_end in asked.busy:
             return "[]"
         if asked.columns not in self.nothing:  # without GROUP BY there is a row, also of no posts
-            self.nothing[asked.columns] = self.write(asked.query, nothing(asked.shape))
+            table = rows_of(asked.query, nothing(asked.shape), self.spell, self.stop)
+            self.nothing[asked.columns] = json.dumps([json_row(row) for row in records(table)], ensure_ascii=False)
         return self.nothing[asked.columns]

@@ -60,7 +60,10 @@ def recount(plan: Plan, after: Manifest, reports: Sequence[Report]) -> list[Segm
 
 
 def touched(counting: Counting, before: Reader, deletes: pa.Table, told: int) -> list[Range]:
-    """Where deleted posts were counted."""
+    """Where deleted posts were counted. An aggregate without a window that has counted posts that are no longer kept
+    (`--keep-size`) cannot count them again, and stays as it is.
+    """
+    kept = BEGINNING if before.manifest.kept_since is None else before.manifest.kept_since
     found: set[Range] = set()
     for opened in before.segments(EVERYTHING):
         rows = np.setdiff1d(opened.segment.deleted_rows(deletes), opened.gone)
@@ -71,7 +74,7 @@ def touched(counting: Counting, before: Reader, deletes: pa.Table, told: int) ->
             interval = interval_of(ts, series.interval)
             if series.reach or interval > told // series.interval:
                 found.add((at, interval - 1, interval))
-            elif ts >= series.start:
+            elif ts >= series.start and series.start >= kept:
                 found.add((at, BEGINNING, told // series.interval))
     return sorted(found)
 

@@ -21,9 +21,10 @@ from nearcast.index.question import Question
 from nearcast.index.search_range import Looked
 from nearcast.language import check_attributes, check_numbers
 from nearcast.model.queries import AggregateQuery, Statement
+from nearcast.reader.coarsely import Coarse
 from nearcast.reader.cores import cores
 from nearcast.reader.found import Answered, Effort
-from nearcast.reader.rows import records
+from nearcast.reader.rows import iso, records
 
 PARALLEL_ROWS = 1_000_000
 Part = tuple[PostSegment, np.ndarray]  # a segment, and its deleted rows
@@ -33,13 +34,24 @@ Named = tuple[str, PostSegment, np.ndarray]
 @dataclass(frozen=True)
 class Aggregated(Answered):
     """One row a group, in the order of the answer; `posts_counted` is how many posts the groups have, `cached` tells
-    what came from a cache, where there is one.
+    what came from a cache, where there is one, and `coarse` what came from slots of posts that are no longer kept.
     """
 
     table: pa.Table
     posts_counted: int
     effort: Effort = field(default_factory=Effort)
     cached: str | None = None
+    coarse: Coarse | None = None
+
+    @property
+    def notice(self) -> str | None:
+        if self.exact_since is None or self.coarse is None:
+            return super().notice
+        part = self.coarse
+        return (
+            f"posts from before {iso(self.exact_since)} are no longer kept (--keep-size); what is older was counted "
+            f"coarsely: {part.estimate:,} posts (at least {part.at_least:,}, at most {part.at_most:,})"
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -73,6 +73,7 @@ def explain(reader: Reader, statement: Statement, stop_words: str | Iterable[str
         ("candidates checked", f"{effort.candidates:,} of {sum(ref.rows for ref in refs):,} posts"),
         *((("cache", found.cached),) if isinstance(found, Aggregated) and found.cached else ()),
         *((("groups", ", ".join(query.group_by) or "all posts are one"),) if isinstance(query, AggregateQuery) else ()),
+        *((("kept", found.notice),) if found.notice else ()),
         ("order", _order(query)),
         ("rows", f"{len(found):,}"),
     ]

@@ -15,18 +15,20 @@ from nearcast.index.derived import with_derived
 from nearcast.index.posts import PostSegment
 from nearcast.index.search_range import Looked
 from nearcast.model.posts import BASE_FIELDS
-from nearcast.reader.rows import post_rows
+from nearcast.reader.rows import iso, post_rows
 
 
 @dataclass(frozen=True)
 class Effort:
     """What a search cost: of each segment it opened, its name and how it was searched; and how many it did not need.
-    `batch` is the committed one that the answer belongs to.
+    `batch` is the committed one that the answer belongs to. `exact_since` is the time from which on posts are kept,
+    where some of what was asked for is from before it; None where all of it is there.
     """
 
     opened: tuple[tuple[str, Looked], ...] = ()
     skipped: int = 0
     batch: int = -1
+    exact_since: int | None = None
 
     @property
     def candidates(self) -> int:
@@ -55,6 +57,21 @@ class Answered(ABC):
     def batch(self) -> int:
         """The committed batch that the answer belongs to."""
         return self.effort.batch
+
+    @property
+    def exact_since(self) -> int | None:
+        """The time (microseconds) from which on the answer is exact; None where all that was asked for is kept."""
+        return self.effort.exact_since
+
+    @property
+    def notice(self) -> str | None:
+        """What a reader of the answer should know of it: that something was left out, or counted coarsely."""
+        if self.exact_since is None:
+            return None
+        return (
+            f"posts from before {iso(self.exact_since)} are no longer kept (--keep-size); "
+            "what is older was left out (APPROXIMATE counts it coarsely)"
+        )
 
     @property
     def segments_opened(self) -> int:

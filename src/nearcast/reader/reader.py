@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.cache.cached_answers import CachedAnswers
+from nearcast.cache.coarse_slots import CoarseSlots
 from nearcast.cache.partials import Partial
 from nearcast.cache.snapshot import Searched
 from nearcast.index.answers import rows_of, shape_of
@@ -25,6 +26,7 @@ from nearcast.model.ops import BEGINNING
 from nearcast.model.queries import AggregateQuery, Conditions, NearestQuery, Query, RangeQuery, Statement, TermsQuery
 from nearcast.reader.aggregated import Aggregated, asks_for_attributes, cached_groups, check_known, groups_of
 from nearcast.reader.approximate import bounded_terms
+from nearcast.reader.coarsely import is_for_coarse_slots, with_coarse
 from nearcast.reader.cores import cores
 from nearcast.reader.dictionary import spelt, spelt_words
 from nearcast.reader.found import Counted, Effort, Found, Hit, ordered, pick
@@ -32,7 +34,7 @@ from nearcast.reader.segments import OpenFiles
 from nearcast.reader.stop_words import stop_terms
 from nearcast.state.deletes import deletes_for
 from nearcast.state.directory import StateDirectory
-from nearcast.state.manifest import ARCHIVE, POSTS, TERMS, Manifest, SegmentRef
+from nearcast.state.manifest import ARCHIVE, COARSE, POSTS, TERMS, Manifest, SegmentRef
 from nearcast.state.regions import Regions
 from nearcast.state.terms import TermTable
 from nearcast.text.tokenizer import Tokenizer
@@ -119,7 +121,7 @@ class Reader:
                 hits.append((each.segment, found.rows))
                 times.append(each.segment.ts_of(found.rows))
                 question = _narrowed(question, times, query.limit)
-        effort = Effort(tuple(looked), len(self._refs) - len(looked), self.manifest.batch)
+        effort = self._effort(question, looked)
         if not hits:
             return Found((), query.columns, effort)
         return Found(pick(hits, ordered(hits, -np.concatenate(times), query.limit)), query.columns, effort)
@@ -155,7 +157,7 @@ class Reader:
                 break
             wanted = min(MORE * wanted, total)
         order = ordered(hits, km, k) if len(km) else NOTHING
-        effort = Effort(tuple(looked), len(self._refs) - len(looked), self.manifest.batch)
+        effort = self._effort(question, looked)
         return Found(pick(hits, order), columns, effort, km[order])
 
     def terms(self, query: TermsQuery, stop_words: str | Iterable[str] | None = None) -> Counted:
@@ -167,23 +169,28 @@ class Reader:
         best = sorted(zip(words, sums.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))[: query.k]
         looked = tuple((each.ref.name, part.looked) for each, part in zip(opened, parts, strict=True))
         posts = sum(part.posts for part in parts)
-        effort = Effort(looked, len(self._refs) - len(looked), self.manifest.batch)
-        return Counted(tuple(word for word, _ in best), tuple(n for _, n in best), posts, effort)
+        counts = tuple(n for _, n in best)
+        return Counted(tuple(word for word, _ in best), counts, posts, self._effort(question, looked))
 
     def aggregate(self, query: AggregateQuery, stop_words: str | Iterable[str] | None = None) -> Aggregated:
         """One row a group, in the order of the query."""
         shape = shape_of(query)
         question, columns = self.question(query), (*shape.by, *shape.measured)
-        partial, looked, cached = self._groups(question, shape, columns, query.approximate)
+        coarsely = is_for_coarse_slots(query) and self._exact_since(question) is not None
+        partial, looked, cached = self._groups(question, shape, columns, query.approximate and not coarsely)
+        effort, posts = self._effort(question, looked), int(partial.groups.posts.sum())
         stop = stop_terms(stop_words, self.tokenizer)
 
         def spell(terms: np.ndarray) -> pa.StringArray:
             return spelt_words(self._dictionary, terms)
 
+        if coarsely:
+            tally = self._coarse_slots.tally(question)
+            table, coarse = with_coarse(query, partial.groups, tally, spell, stop)
+            return Aggregated(table, posts, effort, cached, coarse)
         frequent = bounded_terms(partial, spell, stop) if query.approximate else None
         table = rows_of(query, partial.groups, spell, stop, frequent)
-        effort = Effort(looked, len(self._refs) - len({name for name, _ in looked}), self.manifest.batch)
-        return Aggregated(table, int(partial.groups.posts.sum()), effort, cached)
+        return Aggregated(table, posts, effort, cached)
 
     def _groups(
         self, question: Question, shape: Shape, columns: Sequence[str], approximate: bool
@@ -208,6 +215,22 @@ class Reader:
     @property
     def _dictionary(self) -> list[TermTable]:
         return [self.files.terms(ref.name) for ref in self.manifest.of(TERMS)]
+
+    # -- what is kept --------------------------------------------------------------------------------------------------
+
+    def _effort(self, question: Question, looked: Sequence[tuple[str, Looked]]) -> Effort:
+        skipped = len(self._refs) - len({name for name, _ in looked})
+        return Effort(tuple(looked), skipped, self.manifest.batch, self._exact_since(question))
+
+    def _exact_since(self, question: Question) -> int | None:
+        """From when on posts are kept, where a question reaches back to some that are not."""
+        left = self.manifest.of(COARSE)
+        reaches = any(not question.is_apart(ref.min_ts, ref.max_ts) for ref in left)
+        return self.manifest.kept_since if reaches else None
+
+    @cached_property
+    def _coarse_slots(self) -> CoarseSlots:
+        return CoarseSlots.merged([CoarseSlots.open(self.state.path(ref.name)) for ref in self.manifest.of(COARSE)])
 
     # -- opening -------------------------------------------------------------------------------------------------------
 

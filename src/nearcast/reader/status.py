@@ -31,8 +31,9 @@ class Status:
 
     `counts` are totals since the state was made; `rejects` are those on disk by reason; `load` is what each worker did
     in the last batch. `owners` tells of each worker's leaves and their expected share of the load, `adjustments` of the
-    last changes for the sake of balance. `kinds` are the files of the manifest; `disk` is all that lies in the
-    directory, replaced files that wait for their sweeping included.
+    last changes for the sake of balance. From `kept_since` on posts are kept, None if none have left. `kinds` are the
+    files of the manifest; `disk` is all that lies in the directory, replaced files that wait for their sweeping
+    included.
     """
 
     state: str
@@ -51,6 +52,7 @@ class Status:
     load: list[dict[str, Any]] = field(default_factory=list)
     owners: list[dict[str, Any]] = field(default_factory=list)
     adjustments: list[dict[str, Any]] = field(default_factory=list)
+    kept_since: int | None = None
 
     @property
     def balance(self) -> float | None:
@@ -81,6 +83,7 @@ def read_status(source: Reader | StateDirectory | str | Path) -> Status:
         load=manifest.load,
         owners=_owners(manifest, router) if router else [],
         adjustments=manifest.adjustments,
+        kept_since=manifest.kept_since,
     )
 
 

@@ -1,0 +1,108 @@
+"""Series counted together have what they have when each is counted alone."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearcast.index.columns import coded
+from nearcast.index.groups import Shape
+from nearcast.index.partials import Counted, Partials, count
+from nearcast.index.rows import frozen
+from nearcast.index.series import Series
+from nearcast.index.together import Together
+from nearcast.model.ops import BEGINNING
+
+MINUTE = 60_000_000
+NAMES = ("kind", "price", "n")
+
+
+def posts_of(rows: list[tuple[int, str | None, float | None, int, list[int]]]) -> Counted:
+    ts, kind, price, n, words = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [], [])
+    table = pa.table({
+        "kind:s": pa.array(kind, pa.string()), "price:f": pa.array(price, pa.float64()), "n:i": pa.array(n, pa.int64()),
+    })  # fmt: skip
+    offsets = np.concatenate([[0], np.cumsum([len(each) for each in words])]).astype(np.int64)
+    terms = np.array([term for each in words for term in each], np.uint64)
+    column = lru_cache(lambda name: coded(table, name))
+    return Counted(np.array(ts, np.int64) * (MINUTE // 2), frozen(terms), frozen(offsets), column)
+
+
+def facts(partials: Partials) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Everything that is known of each group of each series."""
+    out = {}
+    for shape, groups in partials.parts.items():
+        for row in range(len(groups)):
+            terms = [
+                (int(groups.term[at]), int(groups.term_posts[at])) for at in np.flatnonzero(groups.term_group == row)
+            ]
+            key = (shape, *groups.kinds[row].tolist(), *groups.values[row].tolist())
+            assert key not in out, "a group is there twice"
+            measured = [
+                getattr(groups, name)[row].tolist()
+                for name in ("counts", "numbers", "sums", "least", "greatest", "seen")
+            ]
+            out[key] = (int(groups.posts[row]), *measured, sorted(terms))
+    return out
+
+
+@st.composite
+def series_of(draw: st.DrawFn) -> list[Series]:
+    out = []
+    for number in range(draw(st.integers(1, 6))):
+        by = tuple(draw(st.permutations(NAMES))[: draw(st.integers(0, 2))])
+        measured = tuple(draw(st.permutations(NAMES))[: draw(st.integers(0, 2))])
+        reach = draw(st.sampled_from([0, 32 * MINUTE]))
+        start = BEGINNING if reach else draw(st.sampled_from([BEGINNING, 3 * MINUTE]))
+        shape = Shape(by, measured, draw(st.integers(0, 3)) == 0)
+        out.append(Series(100 + number, number, shape, draw(st.sampled_from([1, 2, 3, 5])) * MINUTE, reach, start))
+    return out
+
+
+POSTS = st.lists(
+    st.tuples(
+        st.integers(0, 40),
+        st.sampled_from(["a", "b", None]),
+        st.sampled_from([1.0, 2.5, None]),
+        st.integers(0, 2),
+        st.lists(st.integers(1, 4), max_size=3),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(series_of(), POSTS, st.data())
+def test_counted_together_is_counted_alone(series: list[Series], rows: Any, data: st.DataObject) -> None:
+    of = np.array([data.draw(st.integers(0, 2)) for _ in series], np.int64)
+    condition = np.unique(of, return_inverse=True)[1].reshape(-1)
+    posts = posts_of(rows)
+    met = [(p, c) for p in range(len(rows)) for c in range(int(condition.max()) + 1) if data.draw(st.booleans())]
+    post, which = (np.array([pair[at] for pair in met], np.int64) for at in range(2))
+    together = Together(series, condition).count(posts, post, which)
+    pairs = [(p, s) for p, c in met for s in range(len(series)) if condition[s] == c]
+    alone = count(series, posts, *(np.array([pair[at] for pair in pairs], np.int64) for at in range(2)))
+    assert facts(together) == facts(alone)
+
+
+def test_series_of_one_condition_are_counted_once_whatever_they_are_grouped_by() -> None:
+    shapes = [Shape(("kind",)), Shape(("n", "kind")), Shape((), ("price",))]
+    series = [Series(i, i, shape, (1 + i) * MINUTE, 32 * MINUTE, BEGINNING) for i, shape in enumerate(shapes)]
+    together = Together(series, np.zeros(3, np.int64))
+    assert [base.shape for base in together.bases] == [Shape(("kind", "n"), ("price",))]
+    assert together.bases[0].interval == MINUTE
+
+
+def test_frequent_terms_are_counted_for_each_group_by_of_its_own() -> None:
+    shapes = [Shape(("kind",), terms=True), Shape(("n",), terms=True), Shape(("kind",), terms=True), Shape(("n",))]
+    series = [Series(i, i, shape, MINUTE, 32 * MINUTE, BEGINNING) for i, shape in enumerate(shapes)]
+    together = Together(series, np.zeros(4, np.int64))
+    assert sorted(map(len, together.members)) == [1, 1, 2]
+
+
+def test_no_series_and_no_posts_add_nothing() -> None:
+    none = np.empty(0, np.int64)
+    assert not len(Together([], none).count(posts_of([]), none, none))
