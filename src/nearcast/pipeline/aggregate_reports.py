@@ -4,7 +4,6 @@ A window is a run of intervals, so a report costs what has been counted, never w
 series that have the same intervals with posts have the same groups, which are added up once.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -23,7 +22,7 @@ from nearcast.index.term_groups import Due
 from nearcast.model.queries import AggregateQuery, Ordering, Output
 from nearcast.pipeline.partials import open_partials
 from nearcast.pipeline.plan import Plan
-from nearcast.reader.rows import json_row, records
+from nearcast.reader.rows import json_texts
 from nearcast.state.manifest import Manifest
 
 
@@ -150,12 +149,12 @@ class Texts:
         every = replace(query, outputs=outputs, group_by=by, order=order, limit=None)
         table = rows_of(every, groups, self.spell, self.stop)
         of = table[RUN].to_numpy()
-        found = [json_row(row) for row in records(table.drop_columns([RUN]))]
+        found = json_texts(table.drop_columns([RUN]))
         starts = np.flatnonzero(np.concatenate(([True], of[1:] != of[:-1]))) if len(of) else np.empty(0, np.int64)
         for begin, end in pairwise([*starts.tolist(), len(of)]):
             self.places[columns, runs[int(of[begin])]] = len(self.written)
             limit = end if query.limit is None else min(end, begin + query.limit)
-            self.written.append(json.dumps(found[begin:limit], ensure_ascii=False))
+            self.written.append(f"[{', '.join(found[begin:limit])}]")
 
     def place(self, asked: Asked, run: Run) -> int:
         """Where the rows of a query for a run of partial results are, -1 if there is none."""
@@ -169,5 +168,5 @@ class Texts:
             return "[]"
         if asked.columns not in self.nothing:  # without GROUP BY there is a row, also of no posts
             table = rows_of(asked.query, nothing(asked.shape), self.spell, self.stop)
-            self.nothing[asked.columns] = json.dumps([json_row(row) for row in records(table)], ensure_ascii=False)
+            self.nothing[asked.columns] = f"[{', '.join(json_texts(table))}]"
         return self.nothing[asked.columns]

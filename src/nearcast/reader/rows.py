@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from nearcast.index.derived import with_derived
@@ -62,6 +63,28 @@ def row_names(columns: Sequence[str]) -> tuple[str, ...]:
     """The names that rows of all columns have, for posts with these columns of the model."""
     attributes = [attribute[0] for attribute in map(attribute_of, columns) if attribute is not None]
     return tuple(dict.fromkeys(("id", "ts", "lon", "lat", "text", *attributes)))
+
+
+def json_texts(table: pa.Table) -> list[str]:
+    """Each row of a table as a JSON object, times as text: as `json_row` would make them, a distinct value once."""
+    columns = [_value_texts(column.combine_chunks()) for column in table.columns]
+    if not columns:
+        return ["{}"] * len(table)
+    names = (json.dumps(name, ensure_ascii=False).replace("%", "%%") for name in table.column_names)
+    pattern = "{" + ", ".join(f"{name}: %s" for name in names) + "}"
+    return [pattern % values for values in zip(*columns, strict=True)]
+
+
+def _value_texts(column: pa.Array) -> list[str]:
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_null(kind):
+        return [json.dumps(value, ensure_ascii=False) for value in column.to_pylist()]
+    times = pa.types.is_timestamp(kind)
+    encoded = (column.cast(pa.int64()) if times else column).dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    values = [iso(value) for value in values] if times else [None if v != v else v for v in values]
+    texts = np.array([*(json.dumps(value, ensure_ascii=False) for value in values), "null"], object)
+    return list(texts[encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)])
 
 
 def json_row(row: dict[str, Any]) -> dict[str, Any]:
