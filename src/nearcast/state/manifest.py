@@ -20,6 +20,7 @@ POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, 
     "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive", "nearest", "beats", "window",
     "statistics",
 )  # fmt: skip
+KEYWORDS = "keywords"  # that leaves have learnt
 
 
 @dataclass(frozen=True)
