@@ -84,7 +84,8 @@ def test_a_list_has_a_bound_and_the_most_frequent_words_fill_it(monkeypatch: pyt
     monkeypatch.setattr(lists, "MOST", 4)
     made = partition([0], [(BY_POST, [[10, 20], [30]])], 2)
     more = made_of(*((0, word, word) for word in range(1, 10)), (0, 10, 99), (1, 5, 1), (ANYWHERE, 77, 1))
-    assert [keywords_of(RoutingTable(made).taught(more).partition, leaf) for leaf in (0, 1)] == [[8, 9, 10, 20], [5, 30]]
+    taught = RoutingTable(made).taught(more).partition
+    assert [keywords_of(taught, leaf) for leaf in (0, 1)] == [[8, 9, 10, 20], [5, 30]]
     full = RoutingTable(partition([0], [(BY_POST, [[1, 2, 3, 4, 5], []])], 2)).taught(made_of((0, 9, 5), (1, 9, 5)))
     assert [keywords_of(full.partition, leaf) for leaf in (0, 1)] == [[1, 2, 3, 4, 5], [9]]
 

@@ -7,7 +7,7 @@ from nearcast.pipeline.observe import KEPT
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
 from nearcast.state.deletes import still_needed
-from nearcast.state.manifest import RESULTS, STATISTICS, Manifest, SegmentRef, commit
+from nearcast.state.manifest import RESULTS, SEARCHES, STATISTICS, Manifest, SegmentRef, commit
 
 
 def commit_batch(plan: Plan, query_id: str, reports: Sequence[Report], extra: Sequence[SegmentRef] = ()) -> Manifest:
@@ -45,8 +45,10 @@ def following(plan: Plan, query_id: str, reports: Sequence[Report], extra: Seque
 
 
 def recent(refs: Sequence[SegmentRef], batch: int) -> list[SegmentRef]:
-    """The segments but the notes of batches long ago."""
-    return [ref for ref in refs if ref.kind != STATISTICS or ref.batch > batch - KEPT]
+    """The segments but the notes of batches long ago; of searches, those of the last that had any."""
+    asked = sorted({ref.batch for ref in refs if ref.kind == SEARCHES})[-KEPT:]
+    since = {STATISTICS: batch - KEPT + 1, SEARCHES: asked[0] if asked else 0}
+    return [ref for ref in refs if ref.batch >= since.get(ref.kind, ref.batch)]
 
 
 def number_results(refs: list[SegmentRef], next_seq: int) -> tuple[list[SegmentRef], int]:

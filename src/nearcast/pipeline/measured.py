@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -11,13 +11,15 @@ from nearcast.index.rows import Rows, frozen, take_lists
 from nearcast.kernels.aggregates import box_rectangles
 from nearcast.model.ops import RANGE
 from nearcast.pipeline.plan import Plan, open_segments, open_summary
-from nearcast.pipeline.sampling import no_queries, queries_of, spread_out
+from nearcast.pipeline.sampling import queries_of, spread_out
+from nearcast.pipeline.searched import joined, no_queries, open_searches
 from nearcast.routing.partition import Partition
-from nearcast.routing.sample import Posts, Sample
+from nearcast.routing.sample import CRQ, TYPES, Posts, Sample
 from nearcast.routing.statistics import Statistics
 from nearcast.routing.table import EVERYTHING
 from nearcast.routing.tally import cells_of
-from nearcast.state.bundle import open_bundle
+from nearcast.state.bundle import Arrays, open_bundle
+from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import STATISTICS, SUBSCRIPTIONS, SegmentRef
 
 HALF_LIFE = 4  # batches, in which the weight of what was seen halves
@@ -145,9 +147,28 @@ class Measured:
         )
 
     @cached_property
+    def asked(self) -> tuple[Sample, np.ndarray]:
+        """The sample with the searches of late, and by type of query how many each of them stands for."""
+        searches, weight = open_searches(self.plan)
+        standing, (rows, scale) = self.sample.queries, self._rows
+        factors = np.ones(len(TYPES))
+        if rows is not None:
+            factors[CRQ:] = scale * len(rows) / len(standing)
+        counted = np.bincount(searches.type, minlength=len(TYPES))
+        factors[:CRQ] = (np.bincount(searches.type, weight, len(TYPES)) / np.maximum(counted, 1))[:CRQ]
+        return Sample(self.sample.posts, joined([standing, searches])), factors
+
+    @cached_property
     def statistics(self) -> Statistics:
-        """J of seed 000 §4.1.1."""
-        return Statistics.of(self.sample, self.partition.extent, DEPTH)
+        """J of seed 000 §4.1.1, of subscriptions and searches."""
+        sample, factors = self.asked
+        return Statistics.of(sample, self.partition.extent, DEPTH).weighted(factors)
+
+
+@lru_cache(maxsize=256)
+def open_note(root: str, name: str) -> Arrays:
+    """A worker's notes of a batch."""
+    return open_bundle(StateDirectory(root).path(name))
 
 
 def _recent(plan: Plan) -> list[SegmentRef]:
@@ -169,7 +190,7 @@ def _sampled(plan: Plan, refs: Sequence[SegmentRef]) -> tuple[Posts, np.ndarray]
     refs = [ref for ref in refs if ref.rows]
     age = _ages(refs)
     total = max(float((0.5 ** (np.unique(age) / HALF_LIFE)).sum()), 1e-300)
-    parts = [open_bundle(plan.state.path(ref.name)) for ref in refs]
+    parts = [open_note(plan.root, ref.name) for ref in refs]
     weight = [
         np.full(ref.rows, 0.5 ** (each / HALF_LIFE) / total * ref.facts["posts"] / ref.rows)
         for ref, each in zip(refs, age, strict=True)

@@ -25,6 +25,7 @@ from nearcast.pipeline.pairs import ids_as_arrays, once, pair_prints, results_of
 from nearcast.pipeline.plan import Plan, open_segments, write_segment
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.resolve import Resolved, resolve
+from nearcast.pipeline.searched import note_searches
 from nearcast.pipeline.spread import at_home, come_elsewhere, own_posts, possibly_in, whereabouts
 from nearcast.pipeline.terms import file_terms, late_pairs, open_standing, terms_refs
 from nearcast.routing.learnt import Learnt
@@ -127,6 +128,7 @@ class Task:
             report.count(**resolved.counts)
             report.searches = [dict(row) for row in resolved.searches.to_pylist()]
             self.learnt.append(words_of_searches(plan, ops))
+            report.segments += note_searches(plan, ops)
             if len(resolved.ends):
                 arrays = {"key": resolved.ends.key, "seq": resolved.ends.seq, "end": resolved.ends.end}
                 name = self.new_name(ENDS)

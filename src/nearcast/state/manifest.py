@@ -20,7 +20,7 @@ POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, 
     "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive", "nearest", "beats", "window",
     "statistics",
 )  # fmt: skip
-KEYWORDS = "keywords"  # that leaves have learnt
+KEYWORDS, SEARCHES = "keywords", "searches"  # that leaves have learnt; that came with the stream
 
 
 @dataclass(frozen=True)
