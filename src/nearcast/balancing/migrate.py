@@ -68,10 +68,14 @@ class Units:
         share = leaf_shares(partition, loads)[mine]
         query_share = np.where(partition.kind[node_of[mine]] == BY_POST, 1.0, share)
         of_cell = cell_load(partition, loads)
-        some = np.union1d(loads.busy, np.flatnonzero(of_cell))
+        some = loads.busy
+        if np.count_nonzero(of_cell[some]) < np.count_nonzero(
+            of_cell
+        ):  # a node has load, and neither posts nor queries
+            some = np.union1d(some, np.flatnonzero(of_cell))
         concerned = some[np.isin(np.arange(partition.nodes), node_of[mine])[partition.node[some]]]
         key = block_of(concerned, partition.cells, side) * partition.nodes + partition.node[concerned]
-        places, at = np.unique(key, return_inverse=True)
+        places, at = numbered(key, side * side * partition.nodes)
         load = np.bincount(at, of_cell[concerned])
         queries = np.bincount(at, loads.cell_queries[concerned] / loads.spread)
         order = np.argsort(places % partition.nodes, kind="stable")  # by node, then by block
@@ -86,6 +90,16 @@ class Units:
             load[place] * share[which],
             queries[place] * query_share[which],
         )
+
+
+def numbered(keys: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct keys, all below `most`, sorted, and where each of the keys is among them."""
+    if most > 1 << 22:
+        places, at = np.unique(keys, return_inverse=True)
+        return places, at
+    met = np.zeros(most, np.bool_)
+    met[keys] = True
+    return np.flatnonzero(met), (np.cumsum(met, dtype=np.int64) - 1)[keys]
 
 
 def block_of(cell: np.ndarray, cells: int, side: int) -> np.ndarray:

@@ -63,8 +63,11 @@ class Redrawn:
 
     def finished(self) -> tuple[Partition, np.ndarray]:
         """The new partition, without nodes that have no cells any more, and the load foretold for its leaves."""
-        held = np.bincount(self.node, minlength=len(self.nodes)) > 0
-        kept, node = np.flatnonzero(held), (np.cumsum(held, dtype=np.int32) - 1)[self.node]
+        held = np.zeros(len(self.nodes), np.bool_)
+        held[self.node] = True
+        kept, node = np.flatnonzero(held), self.node
+        if len(kept) < len(held):
+            node = (np.cumsum(held, dtype=np.int32) - 1)[node]
         nodes = [self.nodes[k] for k in kept]
         of_node = np.bincount(node[self.loaded], self.cell_load[self.loaded], len(kept))
         leaves = [leaf for each in nodes for leaf in each.leaves]

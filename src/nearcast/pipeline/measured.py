@@ -7,14 +7,14 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from nearcast.balancing.moves import Loads
-from nearcast.index.rows import Rows, frozen, take_lists
+from nearcast.index.rows import frozen, take_lists
 from nearcast.kernels.aggregates import box_rectangles
 from nearcast.model.ops import RANGE
 from nearcast.pipeline.plan import Plan, open_segments, open_summary
-from nearcast.pipeline.sampling import queries_of, spread_out
-from nearcast.pipeline.searched import joined, no_queries, open_searches
+from nearcast.pipeline.sampling import few_of, spread_out
+from nearcast.pipeline.searched import joined, open_searches
 from nearcast.routing.partition import Partition
-from nearcast.routing.sample import CRQ, TYPES, Posts, Sample
+from nearcast.routing.sample import CRQ, TYPES, Posts, Queries, Sample
 from nearcast.routing.statistics import Statistics
 from nearcast.routing.table import EVERYTHING
 from nearcast.routing.tally import cells_of
@@ -72,7 +72,7 @@ class Measured:
         return _sampled(self.plan, _recent(self.plan))
 
     @cached_property
-    def _rows(self) -> tuple[Rows | None, float]:
+    def _rows(self) -> tuple[Queries, float]:
         """Some of the subscriptions to ranges, and how many each stands for: all copies of a subscription are among
         them, or none.
         """
@@ -80,10 +80,12 @@ class Measured:
         step = max(1, -(-sum(ref.rows for ref in refs) // MOST_ROWS))
         parts = []
         for segment in open_segments(self.plan, [ref.name for ref in refs]).values():
-            picked = np.flatnonzero(segment.rows.seq % step == 0)
-            parts.append(segment.rows if len(picked) == len(segment) else segment.rows.take(picked))
-        rows = Rows.concat(parts) if parts else None
-        return (rows if rows is not None and len(rows) else None), float(step)
+            parts.append(few_of(segment.rows, np.flatnonzero(segment.rows.seq % step == 0)))
+        rows = joined(parts)
+        offsets = frozen(
+            rows.code_offsets.astype(np.uint32)
+        )  # as rows of segments have them: nothing is compiled twice
+        return replace(rows, boxes=frozen(rows.boxes), code=frozen(rows.code), code_offsets=offsets), float(step)
 
     @cached_property
     def leaf_posts(self) -> np.ndarray:
@@ -99,8 +101,6 @@ class Measured:
     def leaf_queries(self) -> np.ndarray:
         """Subscriptions that each leaf keeps."""
         rows, scale = self._rows
-        if rows is None:
-            return np.zeros(self.plan.router.leaves)
         return np.bincount(self.plan.router.leaves_of(rows)[1], minlength=self.plan.router.leaves) * scale
 
     @cached_property
@@ -120,7 +120,7 @@ class Measured:
         at = cells_of(posts, partition.extent, cells)
         cell_posts = np.bincount(at, weight, cells * cells)
         touched, spread = np.zeros((cells + 1, cells + 1), np.int32), 1.0
-        if rows is not None:
+        if len(rows):
             _, r = box_rectangles(frozen(rows.boxes), frozen(np.array(partition.extent)), cells)
             x0, y0, x1, y1 = r.T
             for x, y, sign in ((x0, y0, 1), (x1, y0, -1), (x0, y1, -1), (x1, y1, 1)):
@@ -143,7 +143,7 @@ class Measured:
         rows = self._rows[0]
         return Sample(
             Posts(posts.lon[kept], posts.lat[kept], posts.ts[kept], frozen(terms), frozen(offsets)),
-            no_queries() if rows is None else queries_of(rows.take(spread_out(len(rows), FEW_ROWS))),
+            few_of(rows, spread_out(len(rows), FEW_ROWS)),
         )
 
     @cached_property
@@ -152,7 +152,7 @@ class Measured:
         searches, weight = open_searches(self.plan)
         standing, (rows, scale) = self.sample.queries, self._rows
         factors = np.ones(len(TYPES))
-        if rows is not None:
+        if len(rows):
             factors[CRQ:] = scale * len(rows) / len(standing)
         counted = np.bincount(searches.type, minlength=len(TYPES))
         factors[:CRQ] = (np.bincount(searches.type, weight, len(TYPES)) / np.maximum(counted, 1))[:CRQ]

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.index.posts import PostSegment, chunk
-from nearcast.index.rows import Rows
+from nearcast.index.rows import Rows, take_lists
 from nearcast.index.subscriptions import read_logs, standing_ends
 from nearcast.model.ops import BEGINNING, NEVER
 from nearcast.pipeline.encode_ops import encode_ops, file_ops
@@ -109,6 +109,19 @@ def queries_of(rows: Rows) -> Queries:
         k = rows.points[:, 2].astype(np.int64)
     type_ = np.where(near, CKQ, CRQ).astype(np.uint8)
     return Queries(type_, boxes, rows.code, rows.code_offsets.astype(np.int64), life, k)
+
+
+def few_of(rows: Rows | Queries, picked: np.ndarray) -> Queries:
+    """Some subscriptions to ranges as routers see them; of all their columns only what routers ask for is read."""
+    code, offsets = take_lists(rows.code, rows.code_offsets, picked)
+    offsets = offsets.astype(np.int64)
+    if isinstance(rows, Queries):
+        return Queries(rows.type[picked], rows.boxes[picked], code, offsets, rows.life[picked], rows.k[picked])
+    start, end = rows.start[picked], rows.end[picked]
+    bounded = (start != BEGINNING) & (end != NEVER)
+    life = np.where(bounded, end - np.where(bounded, start, 0), NEVER)
+    count = len(picked)
+    return Queries(np.full(count, CRQ, np.uint8), rows.boxes[picked], code, offsets, life, np.zeros(count, np.int64))
 
 
 def spread_out(count: int, most: int) -> np.ndarray:
