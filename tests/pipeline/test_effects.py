@@ -16,10 +16,9 @@ from tests.pipeline.test_batches import post
 
 
 def note(batch: int, owner: int, load: int, seconds: float | None = 1.0, kind: str = STATISTICS) -> SegmentRef:
-    facts = {"carrying": load // 2, "checking": load - load // 2}
-    return SegmentRef(
-        kind, f"{batch}-{owner}", 1, 1, batch, owner, facts=facts | ({"seconds": seconds} if seconds else {})
-    )
+    facts: dict[str, float] = {"carrying": load // 2, "checking": load - load // 2}
+    facts |= {"seconds": seconds} if seconds else {}
+    return SegmentRef(kind, f"{batch}-{owner}", 1, 1, batch, owner, facts=facts)
 
 
 RECORD = {"batch": 4, "workers": 2, "ratio_before": 9.0}
@@ -80,9 +79,7 @@ def test_a_stream_that_adjusts_measures_its_effects(tmp_path: Path, monkeypatch:
     state, settings = StateDirectory(tmp_path), Settings(workers=2, router="grid", balance="fm", ratio=1.0)
     start(state, settings, [{"id": 0, "ts": NOON, "lon": 0.0, "lat": 0.0, "text": "x"}, post(1, 0, "y")])
     for number in range(4 * BATCHES):
-        posts = [
-            {**post(100 * number + n, number, "a"), "lon": -170.0 + n, "lat": n} for n in range(0, 60, 1 + number % 2)
-        ]
+        posts = [{**post(100 * number + n, number, "a"), "lon": -170.0 + n, "lat": n} for n in range(60)]
         step(state, settings, Batch([], posts))
     made = state.newest().adjustments
     assert made, "it has adjusted"

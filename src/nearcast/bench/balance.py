@@ -121,7 +121,7 @@ def run(
     folder: str | None = None,
     png: str | None = None,
 ) -> dict[str, Any]:
-    """`ratio` is λ, and σ of PS2Stream; `factor` is the scale of Tornado's disturbance; `--png` draws load over time."""
+    """`ratio` is λ, and σ of PS2Stream; `factor` is the scale of Tornado's disturbance; `--png` draws the loads."""
     cases = (cases,) if isinstance(cases, str) else cases
     standing.KEPT = workers  # one process works for all of them in turn
     figures: dict[str, Any] = {}
