@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from nearcast.balancing import knapsack, migrate
 from nearcast.balancing.moves import Loads, imbalance, worker_loads
 from nearcast.routing.partition import BY_POST, SPACE, Partition
+from nearcast.routing.tiles import space_partition
 from tests.balancing.cases import check_partition, mixes, tiles
 
 Case = tuple[Partition, Loads]
@@ -91,4 +92,22 @@ def test_nothing_moves_while_the_loads_are_balanced(case: Case) -> None:
 
 
 def test_blocks_are_squares_of_cells() -> None:
-    assert migrate.blocks(4, 2).reshape(4, 4).tolist() == [[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3], [2, 2, 3, 3]]
+    blocks = migrate.block_of(np.arange(16), 4, 2)
+    assert blocks.reshape(4, 4).tolist() == [[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3], [2, 2, 3, 3]]
+
+
+@pytest.mark.parametrize(("cells", "side"), [(4, 2), (4, 4), (5, 2), (7, 3), (3, 1)])
+def test_the_cells_of_a_block_are_those_whose_block_it_is(cells: int, side: int) -> None:
+    node = np.arange(cells * cells, dtype=np.int32) % 3
+    partition = space_partition("made", (0.0, 0.0, 1.0, 1.0), cells, node, np.ones(3), np.zeros(3), 1)
+    blocks = migrate.block_of(np.arange(cells * cells), cells, side)
+    for block in range(side * side):
+        for each in range(3):
+            expected = np.flatnonzero((blocks == block) & (node == each))
+            assert migrate.cells_of_block(partition, side, block, each).tolist() == expected.tolist()
+
+
+@given(st.lists(st.integers(0, 9), max_size=20), st.sampled_from((10, 1 << 30)))
+def test_keys_are_numbered_in_their_order(keys: list[int], most: int) -> None:
+    places, at = migrate.numbered(np.array(keys, np.int64), most)
+    assert places.tolist() == sorted(set(keys)) and places[at].tolist() == keys

@@ -1,12 +1,16 @@
 """The benchmark of balancing at a tiny size."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from nearcast.bench import balance
+from nearcast.bench.balance_plot import draw
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 def test_every_strategy_has_its_figures() -> None:
     sizes = {"subscriptions": 300, "batch_posts": 400, "batches": 9, "workers": 2, "ratio": 1.05}
     figures = balance.run(lambda text: None, cases=("scale",), **sizes)["figures"]["scale"]
@@ -14,3 +18,27 @@ def test_every_strategy_has_its_figures() -> None:
     assert figures["off"]["adjustments"] == figures["off"]["queries_moved"] == 0
     assert figures["shift"]["adjustments"] > 0
     assert figures["shift"]["uneven_after"] < figures["off"]["uneven_after"]
+    shift = figures["shift"]
+    assert len(shift["uneven"]) == sizes["batches"] and len(shift["adjusted"]) == shift["adjustments"]
+
+
+def coloured(path: Path, figures: dict[str, dict[str, object]]) -> float:
+    """The share of a plot that is neither white, grey nor black."""
+    draw(path, figures, calm=3)
+    pixels = imread(path)[..., :3]
+    assert pixels.shape[0] > 200 and pixels.shape[1] > 400
+    return float((np.ptp(pixels, axis=2) > 0.2).mean())
+
+
+def test_a_plot_has_a_line_for_each_plan_and_marks_where_it_adjusted(tmp_path: Path) -> None:
+    """Each further line, and each mark on one, shows as more colour; 1, 2, 3 and 4 cases all find their place."""
+    lines = {"uneven": [1.1, 1.2, 1.1, 3.0, 2.8, 1.5, 1.2], "adjusted": []}
+    flat = {"uneven": [1.0] * 7, "adjusted": []}
+    fresh = {"router": "qt", "fresh": {"uneven": 1.3}}
+    none = coloured(tmp_path / "0.png", {"posts": {**fresh}})
+    one = coloured(tmp_path / "1.png", {"posts": {**fresh, "off": lines}})
+    two = coloured(tmp_path / "2.png", {"posts": {**fresh, "off": lines, "pm": {**flat, "uneven": [2.0] * 7}}})
+    marked = coloured(tmp_path / "3.png", {"posts": {**fresh, "off": {**lines, "adjusted": [1, 3, 5]}}})
+    assert none < 0.001 < one < two and one < marked
+    for count in (2, 3, 4):
+        assert coloured(tmp_path / "many.png", {f"case{n}": {**fresh, "off": lines} for n in range(count)}) > 0.001

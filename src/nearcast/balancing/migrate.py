@@ -50,7 +50,9 @@ def _within(units: "Units", picked: np.ndarray, most: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Units:
-    """What a worker has of each block: (block, leaf), its load L_g and the number of queries S_g."""
+    """What a worker has of each block: (block, leaf), its load L_g and the number of queries S_g. Places without either
+    are left out.
+    """
 
     side: int
     block: np.ndarray
@@ -65,11 +67,17 @@ class Units:
         mine = np.flatnonzero(partition.owner == worker)
         share = leaf_shares(partition, loads)[mine]
         query_share = np.where(partition.kind[node_of[mine]] == BY_POST, 1.0, share)
-        concerned = np.flatnonzero(np.isin(np.arange(partition.nodes), node_of[mine])[partition.node])
-        key = blocks(partition.cells, side)[concerned] * partition.nodes + partition.node[concerned]
-        places, at = np.unique(key, return_inverse=True)
-        load = np.bincount(at, cell_load(partition, loads)[concerned])
-        queries = np.bincount(at, loads.cell_transfer[concerned])
+        of_cell = cell_load(partition, loads)
+        some = loads.busy
+        if np.count_nonzero(of_cell[some]) < np.count_nonzero(
+            of_cell
+        ):  # a node has load, and neither posts nor queries
+            some = np.union1d(some, np.flatnonzero(of_cell))
+        concerned = some[np.isin(np.arange(partition.nodes), node_of[mine])[partition.node[some]]]
+        key = block_of(concerned, partition.cells, side) * partition.nodes + partition.node[concerned]
+        places, at = numbered(key, side * side * partition.nodes)
+        load = np.bincount(at, of_cell[concerned])
+        queries = np.bincount(at, loads.cell_queries[concerned] / loads.spread)
         order = np.argsort(places % partition.nodes, kind="stable")  # by node, then by block
         starts = np.searchsorted(places[order] % partition.nodes, np.arange(partition.nodes + 1))
         begin, end = starts[node_of[mine]], starts[node_of[mine] + 1]
@@ -84,10 +92,27 @@ class Units:
         )
 
 
-def blocks(cells: int, side: int) -> np.ndarray:
-    """The block of each cell."""
-    at = np.arange(cells) * side // cells
-    return (at[:, None] * side + at[None, :]).reshape(-1)
+def numbered(keys: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct keys, all below `most`, sorted, and where each of the keys is among them."""
+    if most > 1 << 22:
+        places, at = np.unique(keys, return_inverse=True)
+        return places, at
+    met = np.zeros(most, np.bool_)
+    met[keys] = True
+    return np.flatnonzero(met), (np.cumsum(met, dtype=np.int64) - 1)[keys]
+
+
+def block_of(cell: np.ndarray, cells: int, side: int) -> np.ndarray:
+    """The block of some cells."""
+    return (cell // cells * side // cells) * side + cell % cells * side // cells
+
+
+def cells_of_block(partition: Partition, side: int, block: int, node: int) -> np.ndarray:
+    """The cells of a block that belong to a node."""
+    cells = partition.cells
+    (y0, y1), (x0, x1) = ((-(-at * cells // side), -(-(at + 1) * cells // side)) for at in divmod(block, side))
+    y, x = np.nonzero(partition.node.reshape(cells, cells)[y0:y1, x0:x1] == node)
+    return (y0 + y) * cells + x0 + x
 
 
 def _moved(partition: Partition, loads: Loads, units: Units, picked: np.ndarray, to: int, cause: str) -> Move:
@@ -99,12 +124,11 @@ def _moved(partition: Partition, loads: Loads, units: Units, picked: np.ndarray,
     for unit in picked.tolist():
         leaf = int(units.leaf[unit])
         by_place.setdefault((int(node_of[leaf]), int(units.block[unit])), []).append(leaf)
-    groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    groups: dict[tuple[int, tuple[int, ...]], list[np.ndarray]] = {}
     for (node, block), leaves in by_place.items():
         alike = (-1, ()) if partition.kind[node] == SPACE else (node, tuple(leaves))
-        groups.setdefault(alike, []).append(block * partition.nodes + node)
-    key = blocks(partition.cells, units.side) * partition.nodes + partition.node
+        groups.setdefault(alike, []).append(cells_of_block(partition, units.side, block, node))
     redrawn = Redrawn(partition, loads)
-    for (node, moved), keys in groups.items():
-        redrawn.add(np.isin(key, keys), redrawn.nodes[node].given(moved, to) if moved else plain(to))
+    for (node, moved), cells in groups.items():
+        redrawn.add(np.concatenate(cells), redrawn.nodes[node].given(moved, to) if moved else plain(to))
     return redrawn.move("migrate", cause)

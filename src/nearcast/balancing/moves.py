@@ -1,10 +1,10 @@
 """What balancing works on and what it decides: loads and moves."""
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from nearcast.index.rows import frozen
 from nearcast.routing.partition import BY_POST, SPACE, Partition
 
 
@@ -20,11 +20,38 @@ class Loads:
     leaf_load: np.ndarray
     spread: float = 1.0
     carrying: float = 0.0
+    known: "_Known" = field(default_factory=lambda: _Known(), repr=False, compare=False)  # same cells, worked out once
 
-    @cached_property
+    @property
     def cell_transfer(self) -> np.ndarray:
         """The queries that go with each cell, so that a query counts once in all."""
         return self.cell_queries / self.spread
+
+    @property
+    def busy(self) -> np.ndarray:
+        """The cells that have posts or queries: mostly few of them all."""
+        if self.known.busy is None:
+            self.known.busy = np.flatnonzero((self.cell_posts != 0) | (self.cell_queries != 0))
+        return self.known.busy
+
+    def by_node(self, partition: Partition) -> tuple[np.ndarray, np.ndarray]:
+        """(queries, posts) of each node, a query counting once in all."""
+        known = self.known.by_node
+        if known is None or known[0] is not partition.node:
+            node, busy = partition.node[self.busy], self.busy
+            queries = np.bincount(node, self.cell_queries[busy] / self.spread, partition.nodes)
+            posts = np.bincount(node, self.cell_posts[busy], partition.nodes)
+            self.known.by_node = known = (partition.node, queries, posts)
+        return known[1], known[2]
+
+
+class _Known:
+    """What follows from the posts and queries of the cells alone, whatever the load of the leaves."""
+
+    def __init__(self) -> None:
+        self.busy: np.ndarray | None = None
+        self.by_node: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self.cell_load: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True)
@@ -77,31 +104,37 @@ def leaf_queries(partition: Partition, loads: Loads) -> np.ndarray:
     """How many queries each leaf keeps: all of its node's, or its share of them in a BY_QUERY node."""
     node = leaf_nodes(partition)
     share = np.where(partition.kind[node] == BY_POST, 1.0, leaf_shares(partition, loads))
-    return np.bincount(partition.node, loads.cell_transfer, partition.nodes)[node] * share
+    return loads.by_node(partition)[0][node] * share
 
 
 def leaf_posts(partition: Partition, loads: Loads) -> np.ndarray:
     """How many posts each leaf stores: its share of its node's."""
-    some = np.flatnonzero(loads.cell_posts)
-    posts = np.bincount(partition.node[some], loads.cell_posts[some], partition.nodes)
-    return posts[leaf_nodes(partition)] * leaf_shares(partition, loads)
+    return loads.by_node(partition)[1][leaf_nodes(partition)] * leaf_shares(partition, loads)
 
 
 def cell_load(partition: Partition, loads: Loads) -> np.ndarray:
     """The load of each cell: that of its node, spread over the node's cells by L_g = n_o · n_q (seed 001, Def. 3), the
     carrying by posts; all by posts where no cell has both, and evenly where there are none. It sums up to the loads of
-    the leaves.
+    the leaves. It is not to be changed: it is worked out once.
     """
+    known = loads.known.cell_load
+    if known is None or known[0] is not partition.node or known[1] is not loads.leaf_load:
+        loads.known.cell_load = known = (partition.node, loads.leaf_load, frozen(_cell_load(partition, loads)))
+    return known[2]
+
+
+def _cell_load(partition: Partition, loads: Loads) -> np.ndarray:
     out = np.zeros(len(partition.node))
     left = np.bincount(leaf_nodes(partition), loads.leaf_load, partition.nodes)
-    some = np.flatnonzero(loads.cell_posts)
-    posts, everywhere = loads.cell_posts[some], np.arange(len(out))
+    some = loads.busy[loads.cell_posts[loads.busy] != 0]
+    posts = loads.cell_posts[some]
     pairs = posts * loads.cell_queries[some]
     if loads.carrying and pairs.any():  # in the unit of pairs
         pairs = pairs * (1.0 - loads.carrying) + posts * (loads.carrying * pairs.sum() / posts.sum())
-    for at, weight in ((some, pairs), (some, posts), (everywhere, None)):
+    for weight in (pairs, posts, None):
         if not left.any():
             break
+        at = np.arange(len(out)) if weight is None else some
         weight = np.ones(len(at)) if weight is None else weight
         total = np.bincount(partition.node[at], weight, partition.nodes)
         share = np.where(total > 0, left / np.where(total > 0, total, 1.0), 0.0)

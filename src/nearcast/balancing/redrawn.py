@@ -44,11 +44,14 @@ def plain(owner: int) -> Node:
 
 
 class Redrawn:
-    """`nodes` are those of the partition, then those added; `cell_load` is foretold to stay as it is."""
+    """`nodes` are those of the partition, then those added; `cell_load` is foretold to stay as it is, and `loaded` are
+    the cells that have any.
+    """
 
     def __init__(self, partition: Partition, loads: Loads) -> None:
         self.old, self.loads = partition, loads
-        self.cell_load = cell_load(partition, loads)
+        self.cell_load = cell_load(partition, loads).copy()
+        self.loaded = np.flatnonzero(self.cell_load)
         self.node = partition.node.copy()
         self.nodes = old_nodes(partition, loads)
 
@@ -60,10 +63,13 @@ class Redrawn:
 
     def finished(self) -> tuple[Partition, np.ndarray]:
         """The new partition, without nodes that have no cells any more, and the load foretold for its leaves."""
-        held = np.bincount(self.node, minlength=len(self.nodes)) > 0
-        kept, node = np.flatnonzero(held), (np.cumsum(held, dtype=np.int32) - 1)[self.node]
+        held = np.zeros(len(self.nodes), np.bool_)
+        held[self.node] = True
+        kept, node = np.flatnonzero(held), self.node
+        if len(kept) < len(held):
+            node = (np.cumsum(held, dtype=np.int32) - 1)[node]
         nodes = [self.nodes[k] for k in kept]
-        of_node = np.bincount(node, self.cell_load, len(kept))
+        of_node = np.bincount(node[self.loaded], self.cell_load[self.loaded], len(kept))
         leaves = [leaf for each in nodes for leaf in each.leaves]
         load = np.array([of_node[n] * leaf.share for n, each in enumerate(nodes) for leaf in each.leaves])
         kind = np.array([each.kind for each in nodes], np.uint8)
@@ -94,8 +100,9 @@ def move_of(old: Partition, loads: Loads, new: Partition, load: np.ndarray, stra
 
 def transferred(old: Partition, loads: Loads, new: Partition, foretold: Loads) -> tuple[float, float]:
     """Queries and posts that come to workers which did not have them, by the workers' shares of each cell."""
-    at = old.node.astype(np.int64) * new.nodes + new.node
-    queries, posts = np.bincount(at, loads.cell_transfer), np.bincount(at, loads.cell_posts)
+    busy = loads.busy
+    at = old.node[busy].astype(np.int64) * new.nodes + new.node[busy]
+    queries, posts = np.bincount(at, loads.cell_queries[busy] / loads.spread), np.bincount(at, loads.cell_posts[busy])
     pairs = np.flatnonzero(queries + posts)
     queries, posts, before, after = queries[pairs], posts[pairs], pairs // new.nodes, pairs % new.nodes
     old_queries, old_posts = _held(old, loads)

@@ -76,7 +76,8 @@ class _Tree:
         self.cells, self.workers = partition.cells, partition.workers
         self.redrawn = Redrawn(partition, loads)
         held = np.bincount(partition.node, minlength=partition.nodes)
-        total = np.bincount(partition.node, self.redrawn.cell_load, partition.nodes)
+        loaded = self.redrawn.loaded
+        total = np.bincount(partition.node[loaded], self.redrawn.cell_load[loaded], partition.nodes)
         self.part: dict[int, Rectangle | None] = {}  # of the nodes there are; None if it is no rectangle
         self.load: dict[int, float] = {}
         for node, row in enumerate(bounds(partition)):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearcast.balancing.migrate import RATIO, SIDE, Units, adjust, blocks
+from nearcast.balancing.migrate import RATIO, SIDE, Units, adjust, block_of, cells_of_block
 from nearcast.balancing.moves import Loads, Move, imbalance, leaf_nodes, worker_loads
 from nearcast.balancing.redrawn import Leaf, Node, Redrawn, move_of, plain
 from nearcast.index.rows import frozen
@@ -184,8 +184,9 @@ class _Places:
 
     def __init__(self, partition: Partition, sample: Sample, side: int) -> None:
         self.partition, self.posts, self.queries = partition, sample.posts, len(sample.queries)
-        self.key = blocks(partition.cells, side).astype(np.int64) * partition.nodes + partition.node
-        self.post_key = self.key[cells_of(sample.posts, partition.extent, partition.cells)]
+        self.side = side
+        at = cells_of(sample.posts, partition.extent, partition.cells).astype(np.int64)
+        self.post_key = block_of(at, partition.cells, side) * partition.nodes + partition.node[at]
         self.rows, self.rectangles = rectangles_of(sample.queries, partition.extent, partition.cells)
         self.filed, self.terms = key_terms(
             frozen(sample.queries.code), frozen(sample.queries.code_offsets.astype(np.uint32))
@@ -193,7 +194,7 @@ class _Places:
 
     def at(self, node: int, block: int) -> Here:
         side = self.partition.cells
-        cells = np.flatnonzero(self.key == block * self.partition.nodes + node)
+        cells = cells_of_block(self.partition, self.side, block, node)
         x, y = cells % side, cells // side
         r = self.rectangles
         touching = (r[:, 0] <= x.max()) & (r[:, 2] > x.min()) & (r[:, 1] <= y.max()) & (r[:, 3] > y.min())

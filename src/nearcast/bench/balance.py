@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from nearcast.bench.balance_plot import draw
 from nearcast.bench.figures import Progress, rounded
 from nearcast.bench.machine import machine
 from nearcast.bench.queries import as_ops
@@ -118,8 +119,9 @@ def run(
     factor: float = 0.5,
     seed: int = 1,
     folder: str | None = None,
+    png: str | None = None,
 ) -> dict[str, Any]:
-    """`ratio` is λ, and σ of PS2Stream; `factor` is the scale of Tornado's disturbance."""
+    """`ratio` is λ, and σ of PS2Stream; `factor` is the scale of Tornado's disturbance; `--png` draws the loads."""
     cases = (cases,) if isinstance(cases, str) else cases
     standing.KEPT = workers  # one process works for all of them in turn
     figures: dict[str, Any] = {}
@@ -135,6 +137,8 @@ def run(
                 each["of_fresh"] = rounded(each["posts_per_s_after"] / figures[case]["fresh"]["posts_per_s"])
                 figures[case][name] = each
                 progress(line(case, name, each))
+    if png:
+        draw(Path(png), figures, CALM)
     parameters = {
         "subscriptions": subscriptions, "batch_posts": batch_posts, "batches": batches, "workers": workers,
         "ratio": ratio, "factor": factor, "seed": seed,
@@ -201,6 +205,8 @@ class Run:
             "uneven_before": rounded(median(skew[1:CALM])),
             "uneven_disturbed": rounded(median(skew[CALM : CALM + 2])),
             "uneven_after": rounded(median(skew[-4:])),
+            "uneven": [rounded(each) for each in skew],
+            "adjusted": [number for number, (adjusted, _) in enumerate(seconds) if adjusted],
             "adjustments": len(made),
             "queries_moved": sum(each["queries"] for each in made),
             "decided_ms": max((each["decided_ms"] for each in made), default=0.0),

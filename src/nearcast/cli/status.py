@@ -101,7 +101,7 @@ def print_status(facts: dict[str, Any]) -> None:
         names = list(facts["owners"][0])
         _print(out, "leaves by worker", names, [tuple(each[name] for name in names) for each in facts["owners"]])
     if facts["adjustments"]:
-        columns = ("batch", "strategy", "cause", "cost", "effect")
+        columns = ("batch", "strategy", "cause", "cost", "foretold", "measured")
         _print(out, "last adjustments", columns, [_adjustment(each) for each in facts["adjustments"][::-1]])
 
 
@@ -123,7 +123,25 @@ def _kept(facts: dict[str, Any]) -> list[tuple[str, str]]:
 def _adjustment(each: dict[str, Any]) -> tuple[Any, ...]:
     cost = f"{each['queries']:,} subscriptions, {each['decided_ms'] + each['adjusted_ms']:.0f} ms"
     effect = f"busiest worker {each['busiest_before']:,.1f} → {each['busiest_after']:,.1f} ms a batch"
-    return each["batch"], each["strategy"], each["cause"], cost, effect
+    return each["batch"], each["strategy"], each["cause"], cost, effect, _measured(each)
+
+
+def _measured(each: dict[str, Any]) -> str:
+    """What the batches after an adjustment were like, and how long its own took beside them."""
+    parts = []
+    if "ratio_measured" in each:
+        ratios = [_shown(each[name]) for name in ("ratio_before", "ratio_measured")]
+        parts.append(f"busiest {each['busiest_measured']:,.1f} ms, L_max / L_min {' → '.join(ratios)}")
+    others = [
+        f"{each[name]:.2f} s {word}" for name, word in (("earlier_s", "before"), ("later_s", "after")) if name in each
+    ]
+    if "batch_s" in each:
+        parts.append(f"its batch {each['batch_s']:.2f} s" + (f" ({', '.join(others)})" if others else ""))
+    return "; ".join(parts) or "not yet"
+
+
+def _shown(ratio: float | None) -> str:
+    return "∞" if ratio is None else f"{ratio:g}"
 
 
 def _figures(counts: dict[str, int], **names: str) -> str:

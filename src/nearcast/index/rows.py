@@ -111,7 +111,8 @@ class Rows:
             elif isinstance(columns[0], pa.Array):
                 joined[each.name] = join_strings(columns, lengths)
             elif each.name in SPECIAL and any(len(column) for column in columns):
-                filled = [c if len(c) else np.zeros((n, SPECIAL[each.name]), c.dtype) for c, n in zip(columns, lengths, strict=True)]
+                shapes = [(n, SPECIAL[each.name]) for n in lengths]
+                filled = [c if len(c) else np.zeros(s, c.dtype) for c, s in zip(columns, shapes, strict=True)]
                 joined[each.name] = np.concatenate(filled)
             else:
                 joined[each.name] = np.concatenate(columns)

@@ -131,6 +131,32 @@ def store_leaves(nodes, kinds, first, prints, terms, offsets, slots):
 
 
 @njit(cache=True, nogil=True)
+def unknown_words(stored, nodes, kinds, first, terms, offsets, slots, asked):
+    """(leaf, term): the words of each post that the leaf which stores it does not know, once a post, where posts decide
+    by their words. Only words that are `asked` for: a table like `slots`, of one node 0.
+    """
+    leaves, words = np.empty(terms.size, np.int32), np.empty(terms.size, np.uint64)
+    n = np.int64(0)
+    everywhere = mix(np.uint64(0))
+    for i in range(nodes.size):
+        node = np.int64(nodes[i])
+        if kinds[node] != BY_POST:
+            continue
+        salt = mix(np.uint64(node))
+        bit = np.uint64(1) << np.uint64((stored[i] - first[node]) & 63)
+        for j in range(offsets[i], offsets[i + 1]):
+            term = terms[j]
+            if term == 0 or asked[slot_for(key_of(everywhere, term), asked), KEY] == 0:
+                continue
+            known = slots[slot_for(key_of(salt, term), slots), KNOWN] & bit != 0
+            if not known and not is_repeated(terms, offsets[i], j):
+                leaves[n] = stored[i]
+                words[n] = term
+                n += 1
+    return leaves[:n].copy(), words[:n].copy()
+
+
+@njit(cache=True, nogil=True)
 def is_repeated(terms, begin, at):
     """Whether a post has had the term at `at` before."""
     for j in range(begin, at):  # noqa: SIM110 (compiles sooner than a generator)

@@ -12,7 +12,8 @@ An encoded subscription carries everything a worker needs to match it:
 - `predicates` and `columns` as JSON, null where the query has none.
 - `asks`: what the query asks of the posts that meet its conditions: RANGE, all of them; NEAREST, the `k` nearest to
   the place `at_lon`, `at_lat`; TERMS, the `k` most frequent terms, over a window of length `window`, at each `beat`
-  (microseconds); AGGREGATES, those of which `columns` tells, over a window (0: since the start), at each `beat`.
+  (microseconds); AGGREGATES, those of which `columns` tells, over a window (0: since the start), at each `beat`. Of a
+  search, `window` is how far it looks back, NEVER for ever.
 - `life` in microseconds, NEVER for a subscription without FOR. `since`/`until`: absolute bounds [since, until) on the
   time of its posts.
 """

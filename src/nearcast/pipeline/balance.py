@@ -19,6 +19,7 @@ from nearcast.balancing.moves import Move, imbalance
 from nearcast.index.rows import Rows, frozen
 from nearcast.kernels.aggregates import box_rectangles
 from nearcast.pipeline.align import ranges, rewritten, write_share
+from nearcast.pipeline.effects import neighbours
 from nearcast.pipeline.measured import Measured, Work
 from nearcast.pipeline.observe import watched
 from nearcast.pipeline.plan import Plan, open_segments
@@ -63,16 +64,22 @@ def adjust(plan: Plan, move: Move, decided: float = 0.0) -> Manifest:
     else:
         new = handed_over(plan, after)
         segments = before.replacing([], new)
-    record = recorded(move, before.batch, sum(ref.rows for ref in new), decided, time.perf_counter() - began)
+    record = recorded(move, before, sum(ref.rows for ref in new), decided, time.perf_counter() - began)
     adjustments = [*before.adjustments, record][-RECORDED:]
     following = replace(before, router=name, aligned=after.layout, segments=segments, adjustments=adjustments)
     return commit(plan.state.manifests, before, following)
 
 
-def recorded(move: Move, batch: int, queries: int, decided: float, adjusted: float) -> dict[str, Any]:
-    """What is told of an adjustment: cause, cost and effect. Loads are in milliseconds a batch."""
+def recorded(move: Move, before: Manifest, queries: int, decided: float, adjusted: float) -> dict[str, Any]:
+    """What is told of an adjustment: cause, cost and the effect foretold. Loads are in milliseconds a batch. Some
+    batches later what was measured is added (`pipeline.effects`).
+    """
+    times = neighbours(before.segments, before.batch)
+    if "batch_s" in times:
+        times["batch_s"] = round(times["batch_s"] + decided + adjusted, 3)
     return {
-        "batch": batch,
+        "batch": before.batch,
+        "workers": move.partition.workers,
         "strategy": move.strategy,
         "cause": move.cause,
         "queries": queries,
@@ -82,6 +89,7 @@ def recorded(move: Move, batch: int, queries: int, decided: float, adjusted: flo
         "busiest_after": round(float(move.after.max()) / 1000, 3),
         "ratio_before": _ratio(move.before),
         "ratio_after": _ratio(move.after),
+        **times,
     }
 
 

@@ -1,5 +1,6 @@
 """One batch in one process: the same route, work and commit that Spark runs, for tests, benchmarks and small jobs."""
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeAlias
@@ -109,6 +110,7 @@ def run_batch(
     arrival: int | None = None,
 ) -> Manifest:
     """Route, work, commit. Posts are normalised tables in the order of the stream; ops are raw."""
+    began = time.perf_counter()
     manifest = align(state, settings)
     plan = Plan(str(state.root), manifest, settings, manifest.batch + 1, arrival)
     inboxes: list[list[bytes]] = [[] for _ in range(settings.workers)]
@@ -124,6 +126,6 @@ def run_batch(
     more = second_round(
         plan, following(plan, query_id, reports), reports, lambda done: [done(n) for n in range(settings.workers)]
     )
-    after = rebalance(state, settings, commit_batch(plan, query_id, reports, more))
+    after = rebalance(state, settings, commit_batch(plan, query_id, reports, more, time.perf_counter() - began))
     empty_spool(state)
     return after

@@ -24,6 +24,7 @@ from nearcast.model.ops import NEAREST as NEAREST_ASKED
 from nearcast.model.ops import TERMS as TERMS_ASKED
 from nearcast.pipeline.beats import ON_A_BEAT, open_standing
 from nearcast.pipeline.closest import is_nearest
+from nearcast.pipeline.lists import merge_learnt
 from nearcast.pipeline.partials import needed, read_partials, spent
 from nearcast.pipeline.plan import Plan, open_frequencies, open_reach, open_segments, write_closest, write_segment
 from nearcast.pipeline.report import Report
@@ -80,6 +81,7 @@ class Chores:
             self.merge_answers()
             self.merge_partials()
             self.merge_plain()
+            self.merge_keywords()
 
     def mine(self, kind: str) -> list[SegmentRef]:
         """Segments that are this worker's to rewrite and that this task has not rewritten yet."""
@@ -387,6 +389,11 @@ class Chores:
             name = self.name(TERMS)
             size = merged.write(self.plan.state.path(name))
             self.replace(old, [self.ref(TERMS, name, len(merged.term), size, old)])
+
+    def merge_keywords(self) -> None:
+        old, new = merge_learnt(self.plan, self.worker)
+        if old:
+            self.replace(old, new)
 
     def merge_plain(self) -> None:
         """Ends, deletes and rejects: small tables, joined end to end."""

@@ -4,26 +4,41 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from nearcast.pipeline.effects import judged, timed
 from nearcast.pipeline.observe import KEPT
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.settings import KEEP_SIZE
 from nearcast.state.deletes import still_needed
-from nearcast.state.manifest import RESULTS, STATISTICS, Manifest, SegmentRef, commit
+from nearcast.state.manifest import RESULTS, SEARCHES, STATISTICS, Manifest, SegmentRef, commit
 
 
-def commit_batch(plan: Plan, query_id: str, reports: Sequence[Report], extra: Sequence[SegmentRef] = ()) -> Manifest:
+def commit_batch(
+    plan: Plan,
+    query_id: str,
+    reports: Sequence[Report],
+    extra: Sequence[SegmentRef] = (),
+    seconds: float | None = None,
+) -> Manifest:
     """Commit `following`."""
-    return commit(plan.state.manifests, plan.manifest, following(plan, query_id, reports, extra))
+    return commit(plan.state.manifests, plan.manifest, following(plan, query_id, reports, extra, seconds))
 
 
-def following(plan: Plan, query_id: str, reports: Sequence[Report], extra: Sequence[SegmentRef] = ()) -> Manifest:
-    """The manifest after the batch. `extra` are segments of the driver and of the second round."""
+def following(
+    plan: Plan,
+    query_id: str,
+    reports: Sequence[Report],
+    extra: Sequence[SegmentRef] = (),
+    seconds: float | None = None,
+) -> Manifest:
+    """The manifest after the batch. `extra` are segments of the driver and of the second round; `seconds` is how long
+    the batch has taken so far.
+    """
     before = plan.manifest
     reports = sorted(reports, key=lambda report: report.worker)
     gone = [name for report in reports for name in report.gone]
     new = [ref for report in reports for ref in report.segments] + list(extra)
-    new, next_seq = number_results(new, before.next_seq)
+    new, next_seq = number_results(timed(new, seconds), before.next_seq)
     counts = dict(before.counts)
     for report in reports:
         for name, value in report.counts.items():
@@ -32,6 +47,7 @@ def following(plan: Plan, query_id: str, reports: Sequence[Report], extra: Seque
     counts["batches"] = counts.get("batches", 0) + 1
     clocks = [report.clock for report in reports if report.clock is not None]
     clock = max([*clocks, *([] if before.clock is None else [before.clock])], default=None)
+    segments = recent(still_needed(before.replacing(gone, new)), plan.batch)
     return replace(
         before,
         query_id=query_id,
@@ -43,7 +59,8 @@ def following(plan: Plan, query_id: str, reports: Sequence[Report], extra: Seque
         settings=noted(before, plan.settings.keep_size),
         load=[worker_load(report) for report in reports],
         aligned=plan.layout,
-        segments=tuple(recent(still_needed(before.replacing(gone, new)), plan.batch)),
+        adjustments=judged(before.adjustments, segments),
+        segments=tuple(segments),
     )
 
 
@@ -54,8 +71,10 @@ def noted(before: Manifest, keep_size: int | None) -> dict[str, Any]:
 
 
 def recent(refs: Sequence[SegmentRef], batch: int) -> list[SegmentRef]:
-    """The segments but the notes of batches long ago."""
-    return [ref for ref in refs if ref.kind != STATISTICS or ref.batch > batch - KEPT]
+    """The segments but the notes of batches long ago; of searches, those of the last that had any."""
+    asked = sorted({ref.batch for ref in refs if ref.kind == SEARCHES})[-KEPT:]
+    since = {STATISTICS: batch - KEPT + 1, SEARCHES: asked[0] if asked else 0}
+    return [ref for ref in refs if ref.batch >= since.get(ref.kind, ref.batch)]
 
 
 def number_results(refs: list[SegmentRef], next_seq: int) -> tuple[list[SegmentRef], int]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from nearcast.kernels.register import file_codes
 from nearcast.language import check_search, check_subscription, encode_query, parse
 from nearcast.language.encode import encode_expression
 from nearcast.language.keywords import parse_contains
-from nearcast.model.errors import BadInput
+from nearcast.model.errors import BadInput, QueryError
 from nearcast.model.expressions import Or
 from nearcast.model.ops import (
     AGGREGATES,
@@ -37,7 +38,7 @@ from nearcast.model.ops import (
     TERMS,
 )
 from nearcast.model.posts import REJECTS
-from nearcast.model.queries import AggregateQuery, Query, TermsQuery
+from nearcast.model.queries import AggregateQuery, NearestQuery, Query, RangeQuery, TermsQuery
 from nearcast.model.regions import EVERYWHERE, RECT, Circle, Region
 from nearcast.sources.op_records import BEAT_COLUMNS
 from nearcast.text.tokenizer import Tokenizer
@@ -173,7 +174,29 @@ def _encode_sql(
         check_window(statement.query, longest)
         return encode_query(statement.query)
     check_search(statement)
-    return dict(NOTHING)  # a search is planned from its text when it is answered
+    return encode_search(statement.query)
+
+
+def encode_search(query: Query) -> dict[str, Any]:
+    """Where and what a search asks, and as its `window` how far it looks back: for statistics. It is planned from its
+    text when it is answered.
+    """
+    anytime = replace(query, after=None, since=None, until=None)
+    try:
+        encoded = encode_query(anytime)
+    except QueryError:  # more than a subscription may ask
+        return dict(NOTHING)
+    if not isinstance(query, RangeQuery | NearestQuery):
+        encoded |= {"asks": TERMS, "k": getattr(query, "k", 0)}
+    return encoded | {"window": looked_back(query)}
+
+
+def looked_back(query: Query) -> int:
+    """The length of a search's window in microseconds, NEVER where it has no beginning or no length that is known."""
+    begin, end = query.after or query.since, query.until
+    if begin and begin.ago is not None and (end is None or end.ago is not None):
+        return max(begin.ago - (end.ago or 0 if end else 0), 0)
+    return max(end.at - begin.at, 0) if begin and end and begin.at is not None and end.at is not None else NEVER
 
 
 def check_window(query: Query, longest: int | None) -> None:

@@ -2,22 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from nearcast.balancing.moves import Loads
-from nearcast.index.rows import Rows, frozen, take_lists
+from nearcast.index.rows import frozen, take_lists
 from nearcast.kernels.aggregates import box_rectangles
 from nearcast.model.ops import RANGE
 from nearcast.pipeline.plan import Plan, open_segments, open_summary
-from nearcast.pipeline.sampling import no_queries, queries_of, spread_out
+from nearcast.pipeline.sampling import few_of, spread_out
+from nearcast.pipeline.searched import joined, open_searches
 from nearcast.routing.partition import Partition
-from nearcast.routing.sample import Posts, Sample
+from nearcast.routing.sample import CRQ, TYPES, Posts, Queries, Sample
 from nearcast.routing.statistics import Statistics
 from nearcast.routing.table import EVERYTHING
 from nearcast.routing.tally import cells_of
-from nearcast.state.bundle import open_bundle
+from nearcast.state.bundle import Arrays, open_bundle
+from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import STATISTICS, SUBSCRIPTIONS, SegmentRef
 
 HALF_LIFE = 4  # batches, in which the weight of what was seen halves
@@ -70,7 +72,7 @@ class Measured:
         return _sampled(self.plan, _recent(self.plan))
 
     @cached_property
-    def _rows(self) -> tuple[Rows | None, float]:
+    def _rows(self) -> tuple[Queries, float]:
         """Some of the subscriptions to ranges, and how many each stands for: all copies of a subscription are among
         them, or none.
         """
@@ -78,10 +80,12 @@ class Measured:
         step = max(1, -(-sum(ref.rows for ref in refs) // MOST_ROWS))
         parts = []
         for segment in open_segments(self.plan, [ref.name for ref in refs]).values():
-            picked = np.flatnonzero(segment.rows.seq % step == 0)
-            parts.append(segment.rows if len(picked) == len(segment) else segment.rows.take(picked))
-        rows = Rows.concat(parts) if parts else None
-        return (rows if rows is not None and len(rows) else None), float(step)
+            parts.append(few_of(segment.rows, np.flatnonzero(segment.rows.seq % step == 0)))
+        rows = joined(parts)
+        offsets = frozen(
+            rows.code_offsets.astype(np.uint32)
+        )  # as rows of segments have them: nothing is compiled twice
+        return replace(rows, boxes=frozen(rows.boxes), code=frozen(rows.code), code_offsets=offsets), float(step)
 
     @cached_property
     def leaf_posts(self) -> np.ndarray:
@@ -97,8 +101,6 @@ class Measured:
     def leaf_queries(self) -> np.ndarray:
         """Subscriptions that each leaf keeps."""
         rows, scale = self._rows
-        if rows is None:
-            return np.zeros(self.plan.router.leaves)
         return np.bincount(self.plan.router.leaves_of(rows)[1], minlength=self.plan.router.leaves) * scale
 
     @cached_property
@@ -118,7 +120,7 @@ class Measured:
         at = cells_of(posts, partition.extent, cells)
         cell_posts = np.bincount(at, weight, cells * cells)
         touched, spread = np.zeros((cells + 1, cells + 1), np.int32), 1.0
-        if rows is not None:
+        if len(rows):
             _, r = box_rectangles(frozen(rows.boxes), frozen(np.array(partition.extent)), cells)
             x0, y0, x1, y1 = r.T
             for x, y, sign in ((x0, y0, 1), (x1, y0, -1), (x0, y1, -1), (x1, y1, 1)):
@@ -141,13 +143,32 @@ class Measured:
         rows = self._rows[0]
         return Sample(
             Posts(posts.lon[kept], posts.lat[kept], posts.ts[kept], frozen(terms), frozen(offsets)),
-            no_queries() if rows is None else queries_of(rows.take(spread_out(len(rows), FEW_ROWS))),
+            few_of(rows, spread_out(len(rows), FEW_ROWS)),
         )
 
     @cached_property
+    def asked(self) -> tuple[Sample, np.ndarray]:
+        """The sample with the searches of late, and by type of query how many each of them stands for."""
+        searches, weight = open_searches(self.plan)
+        standing, (rows, scale) = self.sample.queries, self._rows
+        factors = np.ones(len(TYPES))
+        if len(rows):
+            factors[CRQ:] = scale * len(rows) / len(standing)
+        counted = np.bincount(searches.type, minlength=len(TYPES))
+        factors[:CRQ] = (np.bincount(searches.type, weight, len(TYPES)) / np.maximum(counted, 1))[:CRQ]
+        return Sample(self.sample.posts, joined([standing, searches])), factors
+
+    @cached_property
     def statistics(self) -> Statistics:
-        """J of seed 000 §4.1.1."""
-        return Statistics.of(self.sample, self.partition.extent, DEPTH)
+        """J of seed 000 §4.1.1, of subscriptions and searches."""
+        sample, factors = self.asked
+        return Statistics.of(sample, self.partition.extent, DEPTH).weighted(factors)
+
+
+@lru_cache(maxsize=256)
+def open_note(root: str, name: str) -> Arrays:
+    """A worker's notes of a batch."""
+    return open_bundle(StateDirectory(root).path(name))
 
 
 def _recent(plan: Plan) -> list[SegmentRef]:
@@ -169,7 +190,7 @@ def _sampled(plan: Plan, refs: Sequence[SegmentRef]) -> tuple[Posts, np.ndarray]
     refs = [ref for ref in refs if ref.rows]
     age = _ages(refs)
     total = max(float((0.5 ** (np.unique(age) / HALF_LIFE)).sum()), 1e-300)
-    parts = [open_bundle(plan.state.path(ref.name)) for ref in refs]
+    parts = [open_note(plan.root, ref.name) for ref in refs]
     weight = [
         np.full(ref.rows, 0.5 ** (each / HALF_LIFE) / total * ref.facts["posts"] / ref.rows)
         for ref, each in zip(refs, age, strict=True)

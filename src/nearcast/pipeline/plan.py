@@ -14,11 +14,12 @@ from nearcast.index.segment import Segment
 from nearcast.kernels.grid import SUMMARY_BITS, set_bits
 from nearcast.model.ops import RANGE
 from nearcast.pipeline.settings import DERIVE, Settings
+from nearcast.routing.learnt import ANYWHERE, Learnt
 from nearcast.routing.table import RoutingTable
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.directory import StateDirectory
 from nearcast.state.files import write_table
-from nearcast.state.manifest import SUBSCRIPTIONS, TERMS, Manifest, SegmentRef
+from nearcast.state.manifest import KEYWORDS, SUBSCRIPTIONS, TERMS, Manifest, SegmentRef
 from nearcast.state.regions import Regions
 from nearcast.state.terms import TermTable, frequencies
 from nearcast.text.tokenizer import Tokenizer
@@ -60,7 +61,10 @@ class Plan:
 
     @property
     def router(self) -> RoutingTable:
-        return open_router(self.root, self.manifest.router or "")
+        """The routing table, with what its leaves have learnt since it was made."""
+        name = self.manifest.router or ""
+        learnt = tuple((ref.name, ref.facts["router"] == name) for ref in self.manifest.of(KEYWORDS))
+        return open_taught(self.root, name, learnt) if learnt else open_router(self.root, name)
 
     @property
     def layout(self) -> str:
@@ -79,6 +83,21 @@ class Plan:
 @lru_cache(maxsize=2)
 def open_router(root: str, name: str) -> RoutingTable:
     return RoutingTable.load(Path(root) / name)
+
+
+@lru_cache(maxsize=2)
+def open_taught(root: str, name: str, learnt: tuple[tuple[str, bool], ...]) -> RoutingTable:
+    """A router and files of keywords, each with whether it was learnt by this router's leaves."""
+    parts = []
+    for file, own in learnt:
+        part = open_learnt(root, file)
+        parts.append(part if own else part.take(part.leaf == ANYWHERE))
+    return open_router(root, name).taught(Learnt.united(parts))
+
+
+def open_learnt(root: str, name: str) -> Learnt:
+    arrays = open_bundle(StateDirectory(root).path(name))
+    return Learnt(*(np.asarray(arrays[each]) for each in Learnt.names()))
 
 
 @lru_cache(maxsize=4)

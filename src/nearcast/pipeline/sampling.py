@@ -7,14 +7,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.index.posts import PostSegment, chunk
-from nearcast.index.rows import Rows, flat_lists
+from nearcast.index.rows import Rows, take_lists
 from nearcast.index.subscriptions import read_logs, standing_ends
-from nearcast.model.ops import BEGINNING, NEVER, SUBSCRIBE
+from nearcast.model.ops import BEGINNING, NEVER
 from nearcast.model.regions import Region
 from nearcast.pipeline.encode_ops import encode_ops, file_ops
 from nearcast.pipeline.plan import Plan, open_segments
+from nearcast.pipeline.searched import asked_by, joined, no_queries, open_searches
 from nearcast.pipeline.settings import Inputs
-from nearcast.routing.sample import CKQ, CRQ, CTQ, Posts, Queries, Sample
+from nearcast.routing.sample import CKQ, CRQ, Posts, Queries, Sample
 from nearcast.sources.file_log import data_files
 from nearcast.sources.formats import read_raw, whole_file
 from nearcast.sources.op_records import OP_FIELDS, TEXT_COLUMNS, normalise_ops
@@ -23,7 +24,6 @@ from nearcast.text.tokenizer import Tokenizer
 
 MOST = 200_000  # posts, and queries
 MOST_PARSED = 2_000  # queries given as SQL, at a millisecond each
-ASKED = np.array([CRQ, CKQ, CTQ], np.uint8)  # by what an op asks
 
 
 def post_sample(posts: pa.Table | None, tokenizer: Tokenizer) -> Posts:
@@ -42,10 +42,10 @@ def op_sample(
     frequencies: tuple[np.ndarray, np.ndarray],
     regions: Mapping[str, Region] | None = None,
 ) -> Queries:
-    """The subscriptions among raw ops."""
+    """The subscriptions and the searches among raw ops."""
     if raw is None or not len(raw):
         return no_queries()
-    raw = raw.filter(pc.equal(raw["op"], "subscribe"))
+    raw = raw.filter(pc.is_in(raw["op"], pa.array(["subscribe", "search"])))
     parsed = np.flatnonzero(pc.is_valid(raw["sql"]).to_numpy())
     if len(parsed) > MOST_PARSED:
         kept = np.ones(len(raw), np.bool_)
@@ -53,13 +53,7 @@ def op_sample(
         kept[parsed[spread_out(len(parsed), MOST_PARSED)]] = True
         raw = raw.filter(pa.array(kept))
     ops, _ = encode_ops(raw, tokenizer, regions)
-    ops = file_ops(ops.filter(pc.equal(ops["op"], SUBSCRIBE)), frequencies)
-    code, offsets = flat_lists(ops["code"])
-    type_ = ASKED[np.minimum(ops["asks"].to_numpy(), len(ASKED) - 1)]
-    boxes = np.stack([ops[name].to_numpy() for name in ("min_lon", "min_lat", "max_lon", "max_lat")], axis=1)
-    points = np.stack([ops[name].to_numpy() for name in ("at_lon", "at_lat", "at_lon", "at_lat")], axis=1)
-    boxes = np.where((type_ == CKQ)[:, None], points, boxes)
-    return Queries(type_, boxes, code, offsets.astype(np.int64), ops["life"].to_numpy(), ops["k"].to_numpy())
+    return asked_by(file_ops(ops, frequencies))
 
 
 def sampled_ops(inputs: Inputs) -> pa.Table | None:
@@ -78,8 +72,8 @@ def sampled_ops(inputs: Inputs) -> pa.Table | None:
 
 
 def own_sample(plan: Plan) -> Sample:
-    """Of a state: its newest posts, and the subscriptions that stand."""
-    return Sample(own_posts(plan), own_queries(plan))
+    """Of a state: its newest posts, the subscriptions that stand, and the searches that were asked of late."""
+    return Sample(own_posts(plan), joined([own_queries(plan), open_searches(plan)[0]]))
 
 
 def own_posts(plan: Plan) -> Posts:
@@ -125,11 +119,17 @@ def queries_of(rows: Rows) -> Queries:
     return Queries(type_, boxes, rows.code, rows.code_offsets.astype(np.int64), life, k)
 
 
-def no_queries() -> Queries:
-    nothing = np.empty(0, np.int64)
-    return Queries(
-        np.empty(0, np.uint8), np.empty((0, 4)), np.empty(0, np.uint64), np.zeros(1, np.int64), nothing, nothing
-    )
+def few_of(rows: Rows | Queries, picked: np.ndarray) -> Queries:
+    """Some subscriptions to ranges as routers see them; of all their columns only what routers ask for is read."""
+    code, offsets = take_lists(rows.code, rows.code_offsets, picked)
+    offsets = offsets.astype(np.int64)
+    if isinstance(rows, Queries):
+        return Queries(rows.type[picked], rows.boxes[picked], code, offsets, rows.life[picked], rows.k[picked])
+    start, end = rows.start[picked], rows.end[picked]
+    bounded = (start != BEGINNING) & (end != NEVER)
+    life = np.where(bounded, end - np.where(bounded, start, 0), NEVER)
+    count = len(picked)
+    return Queries(np.full(count, CRQ, np.uint8), rows.boxes[picked], code, offsets, life, np.zeros(count, np.int64))
 
 
 def spread_out(count: int, most: int) -> np.ndarray:

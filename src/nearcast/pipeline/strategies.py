@@ -81,7 +81,7 @@ def rebuilt(measured: Measured, ratio: float) -> Move | None:
     old, sample = measured.partition, measured.sample
     if not len(sample.posts):
         return None
-    new = build(old.name, sample, old.workers)
+    new = build(old.name, measured.asked[0], old.workers)
     before, after = foretold(old, sample), foretold(new, sample)
     current, fresh = worker_loads(old, before), worker_loads(new, after)
     if not retext.repartition(current, fresh, ratio):

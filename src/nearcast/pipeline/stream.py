@@ -1,6 +1,7 @@
 """The pipeline on Structured Streaming. `process` is the path of one batch."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
@@ -44,7 +45,7 @@ class Pipeline:
 
     def process(self, packets: DataFrame, batch: int) -> None:
         """The path of one batch: routed packets → workers → reports → the next manifest."""
-        query_id, manifest = self.query_id(), self.state.newest()
+        began, query_id, manifest = time.perf_counter(), self.query_id(), self.state.newest()
         if is_replay(manifest, query_id, batch):
             return
         manifest = align(self.state, self.settings)
@@ -58,7 +59,8 @@ class Pipeline:
         more = second_round(
             plan, following(plan, query_id, reports), reports, on_workers(packets.sparkSession, workers)
         )
-        after = rebalance(self.state, self.settings, commit_batch(plan, query_id, reports, more))
+        committed = commit_batch(plan, query_id, reports, more, time.perf_counter() - began)
+        after = rebalance(self.state, self.settings, committed)
         empty_spool(self.state)
         self.on_commit(after, reports)
 

@@ -22,12 +22,15 @@ from nearcast.pipeline.beats import file_reporting, late_pairs, open_standing, r
 from nearcast.pipeline.chores import do_chores
 from nearcast.pipeline.closest import Closest
 from nearcast.pipeline.dictionary import new_words
+from nearcast.pipeline.lists import words_of_posts, words_of_searches, write_learnt
 from nearcast.pipeline.observe import observe, watched
 from nearcast.pipeline.pairs import ids_as_arrays, once, pair_prints, results_of
 from nearcast.pipeline.plan import Plan, open_segments, write_segment
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.resolve import Resolved, resolve
+from nearcast.pipeline.searched import note_searches
 from nearcast.pipeline.spread import at_home, come_elsewhere, own_posts, possibly_in, whereabouts
+from nearcast.routing.learnt import Learnt
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.deletes import SCHEMA as DELETED
 from nearcast.state.deletes import deletes_for
@@ -69,6 +72,7 @@ def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
     task.write_rejects(rejects)
     if kinds.POSTS in tables:
         task.observe(posts, late)
+    task.write_learnt()
     if plan.settings.merge:
         do_chores(plan, worker, task.report)
     return task.report
@@ -82,6 +86,7 @@ class Task:
         self.manifest = plan.manifest
         self.looking: Segment | None = None
         self.tally = Tally(plan, worker, self.report)
+        self.learnt: list[Learnt] = []
         self.first_post = NEVER if self.manifest.first_post is None else self.manifest.first_post
 
     def mine(self, ref: SegmentRef) -> bool:
@@ -133,6 +138,8 @@ class Task:
                     report.count(filed=len(some))
             report.count(**resolved.counts)
             report.searches = [dict(row) for row in resolved.searches.to_pylist()]
+            self.learnt.append(words_of_searches(plan, ops))
+            report.segments += note_searches(plan, ops)
             if len(resolved.ends):
                 arrays = {"key": resolved.ends.key, "seq": resolved.ends.seq, "end": resolved.ends.end}
                 name = self.new_name(ENDS)
@@ -291,6 +298,8 @@ class Task:
         if plan.settings.keep == "none":
             kind, order = WINDOW, order[posts["counted"].to_numpy()[order]]
         ours = at_home(posts) & ~late
+        with report.timed("words"):
+            self.learnt.append(words_of_posts(plan, self.columns, posts["leaf"].to_numpy()))
         order = order if ours.all() else order[ours[order]]
         if not len(order):
             return
@@ -312,6 +321,10 @@ class Task:
             with self.report.timed("observe"):
                 stored = self.order[(at_home(posts) & ~late)[self.order]]
                 self.report.segments.append(observe(self.plan, self.worker, self.report.counts, self.columns, stored))
+
+    def write_learnt(self) -> None:
+        """What routing will know from the next batch on."""
+        self.report.segments += write_learnt(self.plan, self.worker, Learnt.united(self.learnt))
 
     def _learn(self, words: Vocabulary, posts: pa.Table) -> None:
         real = words.terms != 0

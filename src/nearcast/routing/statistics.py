@@ -136,6 +136,12 @@ class Statistics:
             lives=self.lives.aged(factor, 0.0),
         )
 
+    def weighted(self, factors: np.ndarray) -> "Statistics":
+        """The same where each query of a type stands for so many: Pr(type) changes, the distributions within a type
+        stay.
+        """
+        return replace(self, queries=self.queries * factors[:, None], totals=self.totals * factors)
+
     def as_if_posts_asked(self) -> "Statistics":
         """Where no query is known: as though an STQ were asked at the place of every post."""
         queries, totals = self.queries.copy(), self.totals.copy()

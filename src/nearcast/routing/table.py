@@ -7,7 +7,8 @@ cells being those of a grid of SIDE by SIDE over the extent, finer than the leav
 """
 
 import hashlib
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -29,9 +30,11 @@ from nearcast.kernels.routing import (
     nodes_at,
     reporters,
     store_leaves,
+    unknown_words,
 )
 from nearcast.model.errors import BadInput
 from nearcast.routing.allocation import greedy
+from nearcast.routing.learnt import ANYWHERE, Learnt, lengthened
 from nearcast.routing.partition import BY_POST, BY_QUERY, Partition
 from nearcast.routing.sample import Queries
 from nearcast.state.bundle import bundle_table, open_bundle
@@ -80,8 +83,7 @@ class RoutingTable:
         self._node = _as(partition.node, np.int32)
         self._first = _as(partition.first, np.int32)
         self._extent = _as(np.array(partition.extent), np.float64)
-        starts = partition.keyword_starts
-        self._keyword_counts = np.diff(starts) if len(starts) > 1 else np.zeros(self.leaves, np.int64)
+        self._keyword_counts = np.diff(self._keyword_starts)
         self.node_of_leaf = frozen(np.repeat(np.arange(self.nodes, dtype=np.int32), np.diff(self._first)))
         known = np.bincount(self.node_of_leaf, weights=self._keyword_counts, minlength=self.nodes) > 0
         kinds = partition.kind.astype(np.uint8)
@@ -94,6 +96,8 @@ class RoutingTable:
         self.textual = self.shares or self.roams
         self.hashes = self.shares or bool((kinds == DEALT).any())  # it depends on its fingerprint
         self._crews: dict[int, Crews] = {}
+        self._layouts: dict[int, str] = {}
+        self._asked_too = NO_WORDS
 
     # -- posts ---------------------------------------------------------------------------------------------------------
 
@@ -134,6 +138,37 @@ class RoutingTable:
             _as(stored, np.int32), frozen(nodes), self._kind, self._first, *_posts(terms, offsets), self._words,
             frozen(cells), _as(summary, np.uint64),
         )  # fmt: skip
+
+    def learnt(self, terms: np.ndarray, offsets: np.ndarray, stored: np.ndarray) -> Learnt:
+        """What posts teach the leaves that store them, where their words decide (seed 000 §4.2): the words that are
+        asked for and that the leaf has not had, with the number of posts. Cost: some 10 ns a word.
+        """
+        if not self.roams or not len(stored):
+            return Learnt.nothing()
+        nodes = frozen(self.node_of_leaf[stored])
+        return Learnt.of(
+            *unknown_words(
+                _as(stored, np.int32), nodes, self._kind, self._first, *_posts(terms, offsets), self._words, self._asked
+            )
+        )
+
+    def taught(self, more: Learnt) -> "RoutingTable":
+        """The same table with longer keyword lists. Who keeps what stays, and with it the layout."""
+        known = (more.leaf == ANYWHERE) | (more.leaf < self.leaves)
+        if known.any():
+            leaves = more.leaf[known]
+            known[known] = (leaves == ANYWHERE) | (self._kind[self.node_of_leaf[leaves]] == BY_POST)
+        more = more.take(known)
+        if not self.roams or not len(more):
+            return self
+        out = copy(self)
+        out._asked_too = np.union1d(self._asked_too, more.term)
+        keywords, starts = lengthened(self.partition.keywords, self._keyword_starts, more)
+        out.partition = replace(self.partition, keywords=keywords, keyword_starts=starts)
+        out._keyword_counts = np.diff(starts)
+        for derived in ("_words", "_asked"):
+            out.__dict__.pop(derived, None)
+        return out
 
     def summary_cells(self, lon: np.ndarray, lat: np.ndarray) -> np.ndarray:
         """The cell of the textual summary of each post."""
@@ -223,6 +258,11 @@ class RoutingTable:
 
     def layout(self, workers: int) -> str:
         """A digest of all that decides who keeps what. Keywords that posts have brought are no part of it."""
+        if workers not in self._layouts:
+            self._layouts[workers] = self._layout(workers)
+        return self._layouts[workers]
+
+    def _layout(self, workers: int) -> str:
         p = self.partition
         digest = hashlib.blake2b(repr((p.extent, self.cells, workers)).encode(), digest_size=8)
         for array in (self._node, self._first, self._kind, self.owners(workers)):
@@ -233,6 +273,11 @@ class RoutingTable:
             digest.update(of[kept].tobytes() + np.asarray(p.keywords, np.uint64)[kept].tobytes())
         return digest.hexdigest()
 
+    @property
+    def _keyword_starts(self) -> np.ndarray:
+        starts = self.partition.keyword_starts
+        return starts if len(starts) > 1 else np.zeros(self.leaves + 1, np.int64)
+
     # -- what it is made of --------------------------------------------------------------------------------------------
 
     @cached_property
@@ -241,6 +286,22 @@ class RoutingTable:
         leaf = frozen(np.repeat(np.arange(self.leaves, dtype=np.int32), self._keyword_counts))
         keywords = _as(self.partition.keywords, np.uint64)
         return frozen(lay_keywords(keywords, leaf, self.node_of_leaf, self._kind, self._first))
+
+    @cached_property
+    def _asked(self) -> np.ndarray:
+        """The words that leaves can learn: those that some leaf has, and others that searches were seen to ask for. As
+        the table of a single node.
+        """
+        leaf = np.repeat(np.arange(self.leaves), self._keyword_counts)
+        by_post = self._kind[self.node_of_leaf[leaf]] == BY_POST
+        words = _as(np.union1d(np.asarray(self.partition.keywords, np.uint64)[by_post], self._asked_too), np.uint64)
+        none = frozen(np.zeros(len(words), np.int32))
+        one_node = (
+            frozen(np.zeros(1, np.int32)),
+            frozen(np.array([BY_QUERY], np.uint8)),
+            frozen(np.arange(2, dtype=np.int32)),
+        )
+        return frozen(lay_keywords(words, none, *one_node))
 
     @cached_property
     def _bands(self) -> Bands:

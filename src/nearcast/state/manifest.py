@@ -21,6 +21,7 @@ POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, 
     "statistics", "partials",
 )  # fmt: skip
 COARSE = "coarse"  # slots of posts that are no longer kept
+KEYWORDS, SEARCHES = "keywords", "searches"  # that leaves have learnt; that came with the stream
 
 
 @dataclass(frozen=True)
