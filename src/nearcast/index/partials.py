@@ -166,8 +166,11 @@ def count(series: Sequence[Series], posts: Counted, post: np.ndarray, of: np.nda
     numbers = Values(np.full(len(series), WHOLE, np.uint8), np.array([s.number for s in series], np.int64), NO_STRINGS)
     intervals = interval_of(posts.ts[post], lengths[of])
     found: list[Partials] = []
+    kinds = which[of].astype(np.uint16 if len(classes) < 1 << 16 else np.int64)
+    order = np.argsort(kinds, kind="stable")
+    bounds = np.searchsorted(kinds[order], np.arange(len(classes) + 1))
     for shape, number in classes.items():
-        some = np.flatnonzero(which[of] == number)
+        some = order[bounds[number] : bounds[number + 1]]
         if not len(some):
             continue
         rows = frozen(post[some])

@@ -26,17 +26,14 @@ from nearcast.state.deletes import deletes_for
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import ARCHIVE, COARSE, POSTS, Manifest, SegmentRef
 
-PASSES = 3  # a rewritten file may be a little larger than its share
-
 
 def keep_size(plan: Plan, after: Manifest, reports: Sequence[Report], all_workers: Round) -> None:
     """Let the oldest slots leave, where posts take more than `--keep-size`; what leaves and what comes in its place is
     added to the reports. `after` is what they lead to.
     """
-    for _ in range(PASSES):
-        until = leaving(plan, after)
-        if until is None:
-            return
+    while (
+        until := leaving(plan, after)
+    ) is not None:  # once more, where a file is larger than its share of the old one
         done = all_workers(Leave(plan, after, until))
         gone = {name for each in done for name in each.gone}
         for report, more in zip(reports, done, strict=True):
