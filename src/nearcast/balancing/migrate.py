@@ -69,9 +69,7 @@ class Units:
         query_share = np.where(partition.kind[node_of[mine]] == BY_POST, 1.0, share)
         of_cell = cell_load(partition, loads)
         some = loads.busy
-        if np.count_nonzero(of_cell[some]) < np.count_nonzero(
-            of_cell
-        ):  # a node has load, and neither posts nor queries
+        if np.count_nonzero(of_cell[some]) < np.count_nonzero(of_cell):  # load that nothing explains
             some = np.union1d(some, np.flatnonzero(of_cell))
         concerned = some[np.isin(np.arange(partition.nodes), node_of[mine])[partition.node[some]]]
         key = block_of(concerned, partition.cells, side) * partition.nodes + partition.node[concerned]

@@ -38,7 +38,8 @@ def draw(path: Path, figures: dict[str, dict[str, Any]], calm: int) -> None:
         axes.set_xlabel("batch", fontsize=9)
         axes.set_ylabel("busiest worker over the mean", fontsize=9)
         axes.set_ylim(bottom=1.0)
-        axes.legend(fontsize=8, frameon=False)
+        if len(rows) > len(PLAIN):
+            axes.legend(fontsize=8, frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
     for axes in grid[len(figures) :]:
         axes.set_axis_off()

@@ -73,18 +73,17 @@ class Measured:
 
     @cached_property
     def _rows(self) -> tuple[Queries, float]:
-        """Some of the subscriptions to ranges, and how many each stands for: all copies of a subscription are among
-        them, or none.
-        """
+        """Some of the subscriptions to ranges, each once, and how many each stands for."""
         refs = [ref for ref in self.plan.manifest.of(SUBSCRIPTIONS) if ref.asks == RANGE and not ref.facts.get("ended")]
         step = max(1, -(-sum(ref.rows for ref in refs) // MOST_ROWS))
-        parts = []
+        parts, numbers = [], [np.empty(0, np.int64)]
         for segment in open_segments(self.plan, [ref.name for ref in refs]).values():
-            parts.append(few_of(segment.rows, np.flatnonzero(segment.rows.seq % step == 0)))
-        rows = joined(parts)
-        offsets = frozen(
-            rows.code_offsets.astype(np.uint32)
-        )  # as rows of segments have them: nothing is compiled twice
+            picked = np.flatnonzero(segment.rows.seq % step == 0)
+            parts.append(few_of(segment.rows, picked))
+            numbers.append(segment.rows.seq[picked])
+        once = np.unique(np.concatenate(numbers), return_index=True)[1]  # several workers may have one
+        rows = few_of(joined(parts), np.sort(once))
+        offsets = frozen(rows.code_offsets.astype(np.uint32))  # as segments have them: nothing is compiled twice
         return replace(rows, boxes=frozen(rows.boxes), code=frozen(rows.code), code_offsets=offsets), float(step)
 
     @cached_property

@@ -20,7 +20,7 @@ from nearcast.index.posts import PostSegment
 from nearcast.index.question import Question
 from nearcast.index.search_range import Looked
 from nearcast.language import check_attributes, check_numbers
-from nearcast.model.queries import AggregateQuery, Statement
+from nearcast.model.queries import AggregateQuery, Query, Statement
 from nearcast.reader.coarsely import Coarse
 from nearcast.reader.cores import cores
 from nearcast.reader.found import Answered, Effort
@@ -110,9 +110,9 @@ def check_known(statement: Statement, kinds: dict[str, set[str]]) -> None:
     check_numbers(statement, {**kinds, **derived})
 
 
-def asks_for_attributes(statement: Statement) -> bool:
-    query = statement.query
-    if query.predicates or not isinstance(query, AggregateQuery):
-        return bool(query.predicates)
+def asks_for_attributes(query: Query) -> bool:
+    """Whether it is an aggregate that speaks of attributes."""
+    if not isinstance(query, AggregateQuery):
+        return False
     shape = shape_of(query)
-    return bool(shape.by or shape.measured)
+    return bool(query.predicates or shape.by or shape.measured)

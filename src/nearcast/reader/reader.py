@@ -23,6 +23,7 @@ from nearcast.index.search_terms import CountedTerms, count_terms, greatest
 from nearcast.language import check_search, encode_query, parse
 from nearcast.model.errors import BadInput
 from nearcast.model.ops import BEGINNING
+from nearcast.model.posts import ATTRIBUTE_KINDS
 from nearcast.model.queries import AggregateQuery, Conditions, NearestQuery, Query, RangeQuery, Statement, TermsQuery
 from nearcast.reader.aggregated import Aggregated, asks_for_attributes, cached_groups, check_known, groups_of
 from nearcast.reader.approximate import bounded_terms
@@ -78,10 +79,13 @@ class Reader:
         return self.answer(statement.query, stop_words)
 
     def check(self, statement: Statement) -> None:
-        """Raises QueryError where a statement makes no sense as a search, or of the posts that there are."""
+        """Raises QueryError where a statement makes no sense as a search, or as an aggregate of the posts that there
+        are. (Posts that no post happens to be like are no mistake: they are none.)
+        """
         check_search(statement)
-        if self._refs and asks_for_attributes(statement):
-            check_known(statement, self.attributes)
+        if self._refs and asks_for_attributes(statement.query):
+            derived = [spec.partition("=")[0] for spec in self.manifest.settings.get("derive") or ()]
+            check_known(statement, {**{name: set(ATTRIBUTE_KINDS) for name in derived}, **self.attributes})
 
     @cached_property
     def attributes(self) -> dict[str, set[str]]:
