@@ -93,7 +93,6 @@ def test_stop_words_are_left_out(state: State) -> None:
         ("SELECT Count(id), shp FROM stream GROUP BY shp", r"(?s)no post has an attribute shp.*did you mean shop\?"),
         ("SELECT Sum(prise) FROM stream", r"(?s)no post has an attribute prise.*did you mean price\?"),
         ("SELECT Count(id) FROM stream WHERE prce > 2", r"(?s)no post has an attribute prce.*did you mean price\?"),
-        ("SELECT TopK(text) FROM stream WHERE wekday = 2", r"(?s)no post has.*did you mean weekday\?"),
         ("SELECT Sum(shop) FROM stream", "Sum is of numbers, and the values of shop are strings"),
         ("SELECT Count(id) FROM stream HAVING Max(shop) > 3", "Max is of numbers or times, and the values of shop"),
         ("SELECT Avg(hour) FROM stream", "Avg is of numbers, and the values of hour are times"),
