@@ -156,7 +156,7 @@ def check_bounds(reader: Reader, sql: str, posts: list[dict[str, Any]]) -> None:
         assert row["count(id)"] == row["count(id)_at_least"] == row["count(id)_at_most"] == len(posts)
 
 
-@pytest.mark.parametrize(("workers", "retention"), [(1, None), (2, None), (2, 5 * HOUR)])
+@pytest.mark.parametrize(("workers", "retention"), [(1, None), (2, None), (2, 3 * HOUR)])
 def test_the_oldest_slots_leave_and_answers_are_of_what_is_kept(
     workers: int, retention: int | None, tmp_path: Path
 ) -> None:
