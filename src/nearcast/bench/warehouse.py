@@ -39,9 +39,10 @@ def run(
     """Lists are given with commas: `--parts searches,standing --memory 500,1000 --functions count`.
 
     Searches are over `posts` of 72 hours; their targets are those for 10 million. `queries` of each number of
-    constraints are timed, after a cache has learnt from `training` others; `repeated` are asked again and again, of
-    DuckDB too where it is installed. Standing ones see `standing_posts` in `minutes` of stream time (`standing`: one
-    core, index by index; `stream`: the whole pipeline with 2 workers, reports included). Memory is in MB.
+    constraints are timed (more than 120 would have a cache choose anew meanwhile), after a cache has learnt from
+    `training` others; `repeated` are asked again and again, of DuckDB too where it is installed. Standing ones see
+    `standing_posts` in `minutes` of stream time (`standing`: one core, index by index; `stream`: the whole pipeline
+    with 2 workers, reports included). Memory is in MB.
     """
     chosen, some = words("parts", parts, PARTS), words("sets", sets, ("s1", "s2"))
     kinds = words("functions", functions, ("count", "topk"))

@@ -43,6 +43,11 @@ class Asked:
     approximate: bool = False
 
     @property
+    def constraints(self) -> tuple[str, ...]:
+        there = {"place": self.box is not None, "words": self.words, "time": self.minutes, "topic": self.topic}
+        return tuple(name for name, is_there in there.items() if is_there)
+
+    @property
     def sql(self) -> str:
         measure = "Count(id)" if self.function == "count" else f"TopK(text, {K})"
         where = []

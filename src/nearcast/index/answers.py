@@ -98,7 +98,9 @@ class Answer:
         at = groups.shape.by.index(name)
         kinds, values = groups.kinds[rows, at], groups.values[rows, at]
         strings, spelt = NO_STRINGS, kinds == STRING
-        if spelt.any():
+        if spelt.all() and len(rows):
+            strings = groups.spelling.strings.take(arrow(np.searchsorted(groups.spelling.hashes, values)))
+        elif spelt.any():
             places = np.searchsorted(groups.spelling.hashes, np.where(spelt, values, 0))
             indices = pc.if_else(arrow(spelt), arrow(places), pa.scalar(None, pa.int64()))
             strings = groups.spelling.strings.take(indices)

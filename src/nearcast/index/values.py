@@ -112,6 +112,11 @@ class Values:
         real = self.kinds == REAL
         return frozen(np.where(real, self.values.view(np.float64), high)), frozen(np.where(real, 0.0, low))
 
+    @cached_property
+    def uniform(self) -> int:
+        """The kind that all of them are, -1 if there is no such."""
+        return int(self.kinds[0]) if len(self) and bool((self.kinds == self.kinds[0]).all()) else -1
+
     # -- as Arrow ------------------------------------------------------------------------------------------------------
 
     def _only(self, kind: int) -> pa.Array:
@@ -120,6 +125,8 @@ class Values:
             return self.strings if len(self.strings) else pa.nulls(len(self), pa.string())
         target = {WHOLE: pa.int64(), REAL: pa.float64(), TIME: ATTRIBUTE_KINDS["t"], TRUTH: pa.bool_()}[kind]
         flat = arrow(self.values.view(np.float64)) if kind == REAL else arrow(self.values)
+        if self.uniform == kind:
+            return flat.cast(target)
         return pc.if_else(arrow(self.kinds == kind), flat, pa.scalar(None, flat.type)).cast(target)
 
     def table(self, name: str) -> pa.Table:
@@ -133,6 +140,8 @@ class Values:
 
     def arrow(self) -> pa.Array:
         """As one array: of the type of their kind; of doubles where numbers are mixed, if all are; else of strings."""
+        if self.uniform >= 0 and self.uniform != MISSING:
+            return self._only(self.uniform)
         have = set(np.unique(self.kinds).tolist()) - {MISSING}
         if len(have) == 1:
             return self._only(have.pop())
@@ -149,6 +158,8 @@ class Values:
 
     def ranks(self) -> np.ndarray:
         """Numbers in the order of the values, equal for equal ones; LAST for what is missing."""
+        if self.uniform in (WHOLE, TIME) and self.values.min() > -LAST and self.values.max() < LAST:
+            return self.values
         out = np.full(len(self), LAST)
         base = 0
         for place in range(4):
