@@ -85,7 +85,7 @@ class AggregateStreams(TermStreams):
 
 @pytest.mark.parametrize(
     ("seed", "workers", "lateness", "router"),
-    [(30, 1, 0, None), (31, 2, 3, None), (33, 5, 0, "qt"), *slow((34, 2, 12, "kdt"), (35, 5, 3, None))],
+    [(31, 2, 3, None), (33, 5, 0, "qt"), *slow((30, 1, 0, None), (34, 2, 12, "kdt"), (35, 5, 3, None))],
 )
 def test_any_stream_gives_the_reports_it_means(
     seed: int, workers: int, lateness: int, router: str | None, tmp_path: Path
@@ -99,6 +99,7 @@ def test_any_stream_gives_the_reports_it_means(
     check(state, oracle)
 
 
+@pytest.mark.slow
 def test_files_of_what_was_counted_are_merged_and_forgotten(tmp_path: Path) -> None:
     oracle = AggregateReports(FIRST["ts"])
     batches = random_batches(AggregateStreams(41), 40, oracle)

@@ -10,6 +10,7 @@ from nearcast.state.beats import Beats
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import BEATS, ENDS, NEAREST, PARTIALS, SUBSCRIPTIONS, WINDOW
 from nearcast.state.sweep import sweep
+from tests.marks import slow
 from tests.pipeline.harness import MINUTE, NOON, start, step
 from tests.pipeline.oracle import Batch
 
@@ -42,7 +43,7 @@ def files(state: StateDirectory, kinds: tuple[str, ...]) -> dict[str, int]:
     return {**rows, "bytes": size}
 
 
-@pytest.mark.parametrize("keep", ["posts", "none"])
+@pytest.mark.parametrize("keep", ["posts", *slow("none")])
 @pytest.mark.parametrize("ends", ["by FOR", "by unsubscribing"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_subscription_took_is_given_back(kind: str, ends: str, keep: str, tmp_path: Path) -> None:
