@@ -64,6 +64,7 @@ def test_any_stream_gives_what_it_means(name: str, tmp_path: Path) -> None:
     assert found == sorted((str(each["id"]), each["ts"]) for each in oracle.posts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_any_stream_gives_what_it_means_where_no_posts_are_kept(name: str, tmp_path: Path) -> None:
     batches, oracle = random_batches(43, 8, keep="none")

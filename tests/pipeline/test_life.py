@@ -44,7 +44,7 @@ def files(state: StateDirectory, kinds: tuple[str, ...]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("keep", ["posts", *slow("none")])
-@pytest.mark.parametrize("ends", ["by FOR", "by unsubscribing"])
+@pytest.mark.parametrize("ends", ["by unsubscribing", *slow("by FOR")])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_subscription_took_is_given_back(kind: str, ends: str, keep: str, tmp_path: Path) -> None:
     """After its end, retention and a few batches no segment of the state knows it, and no file of it is on disk.

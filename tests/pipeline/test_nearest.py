@@ -32,7 +32,7 @@ def random_batches(seed: int, count: int, keep: str = "posts") -> tuple[list[Bat
     return harness.random_batches(Streams(seed, nearest=0.6), count, keep)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("workers", [5, *slow(1, 2)])
 @pytest.mark.parametrize("seed", [1, *slow(2, 3)])
 def test_any_stream_gives_the_answers_it_means(seed: int, workers: int, tmp_path: Path) -> None:
     batches, oracle = random_batches(1000 * seed + workers, 14)
