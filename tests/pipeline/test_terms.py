@@ -123,7 +123,9 @@ def full(oracle: ReportOracle) -> int:
     return sum(1 for report in oracle.reports if report.rows)
 
 
-@pytest.mark.parametrize(("seed", "workers", "lateness"), [(17, 2, 3), (21, 5, 3), *slow((10, 1, 0), (13, 5, 0), (24, 2, 12))])
+@pytest.mark.parametrize(
+    ("seed", "workers", "lateness"), [(17, 2, 3), (21, 5, 3), *slow((10, 1, 0), (13, 5, 0), (24, 2, 12))]
+)
 def test_any_stream_gives_the_reports_it_means(seed: int, workers: int, lateness: int, tmp_path: Path) -> None:
     oracle = ReportOracle(FIRST["ts"], lateness=lateness * MINUTE)
     batches = random_batches(TermStreams(seed), 12, oracle)
