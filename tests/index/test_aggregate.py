@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from _pytest.monkeypatch import MonkeyPatch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nearcast.index import aggregate as module
@@ -34,7 +34,7 @@ from nearcast.model.queries import AggregateQuery, Having, Measure, Ordering, Ou
 from nearcast.sources.raw import json_text
 from nearcast.text.tokenizer import Tokenizer
 from tests.oracles import aggregates as oracle
-from tests.oracles.aggregate_cases import NOON, Post, aggregates, posts
+from tests.oracles.aggregate_cases import NOON, Post, aggregates, posts, random_posts
 from tests.reader.searched_state import with_words
 
 TOKENIZER = Tokenizer()
@@ -127,11 +127,26 @@ def test_segments_added_up_answer_as_looking_at_every_post_does(parts: list[list
     same(answer(parts, query), oracle.aggregate(every, query, clock(parts), TOKENIZER))
 
 
-@CASES
-@given(st.lists(posts(at_most=200), min_size=1, max_size=2), aggregates())
-def test_so_do_segments_of_which_everything_is_kept(parts: list[list[Post]], query: AggregateQuery) -> None:
+METHODS = {"time first", "attribute first", "lists together", "count", "whole columns"}
+
+
+def test_so_do_segments_of_which_everything_is_kept() -> None:
     """Whole columns, posts in order of time, and lists together, as large segments have them that are asked a lot."""
-    every = [post for part in parts for post in part]
+    tried: set[str] = set()
+
+    @CASES
+    @given(st.lists(posts(at_most=200), min_size=1, max_size=2), aggregates())
+    @example([random_posts(Random(1), 60)], AggregateQuery(outputs=(Output("n", Measure("count")),)))
+    def in_any_case(parts: list[list[Post]], query: AggregateQuery) -> None:
+        every = [post for part in parts for post in part]
+        segments = [segment_of(part, sealed=True) for part in parts if part]
+        question = Question.of(encode_query(query, clock(parts)))
+        for _ in range(2):
+            found = [search_groups(segment, question, shape_of(query)) for segment in segments]
+            groups = merge([nothing(shape_of(query)), *(each for each, _ in found)])
+            same(rows(query, groups, every), oracle.aggregate(every, query, clock(parts), TOKENIZER))
+            tried.update(looked.method for _, looked in found)
+
     with MonkeyPatch.context() as patch:
         patch.setattr(shortcuts, "SMALL", 1)
         patch.setattr(shortcuts, "FREQUENT", -1)
@@ -139,22 +154,8 @@ def test_so_do_segments_of_which_everything_is_kept(parts: list[list[Post]], que
         patch.setattr(shortcuts, "READ_POST", 1e9)
         patch.setattr(columns, "WORTH", 10**9)
         patch.setattr(columns, "PASSES", 0)
-        segments = [segment_of(part, sealed=True) for part in parts if part]
-        question = Question.of(encode_query(query, clock(parts)))
-        for _ in range(2):
-            found = [search_groups(segment, question, shape_of(query)) for segment in segments]
-            groups = merge([nothing(shape_of(query)), *(each for each, _ in found)])
-            same(rows(query, groups, every), oracle.aggregate(every, query, clock(parts), TOKENIZER))
-            METHODS.update(looked.method for _, looked in found)
-
-
-METHODS: set[str] = set()
-
-
-def test_every_way_to_candidates_was_tried() -> None:
-    if not METHODS:
-        pytest.skip("runs after the test before it")
-    assert {"time first", "attribute first", "lists together", "count", "whole columns"} <= METHODS
+        in_any_case()
+    assert tried >= METHODS
 
 
 # -- what the random cases do not reach --------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def draw(path: Path, figures: dict[str, dict[str, Any]], calm: int) -> None:
     across, down = min(ACROSS, len(figures)), ceil(len(figures) / ACROSS)
     figure = Figure(figsize=(PANEL[0] * across, PANEL[1] * down), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
     grid = figure.subplots(down, across, squeeze=False).reshape(-1)
-    colours = colormaps["tab10"].colors  # type: ignore[attr-defined]
+    colours = [colormaps["tab10"](number) for number in range(10)]
     for axes, (case, rows) in zip(grid, figures.items(), strict=False):
         axes.axvspan(-0.5, calm - 0.5, color="#eeeeee", linewidth=0)
         axes.axhline(rows["fresh"]["uneven"], color=DARK, linestyle=":", linewidth=1)

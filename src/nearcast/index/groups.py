@@ -5,12 +5,13 @@ number or a time is itself, another number the bits of its double, a truth value
 `Spelling` leads back from. Numbers are grouped by value: 5 and 5.0 are one group.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index.rows import freeze
+from nearcast.index.rows import freeze, take_lists
 
 WHOLE, REAL, TIME, STRING, TRUTH, MISSING = range(6)  # kinds of values
 
@@ -75,3 +76,19 @@ class Groups:
 
     def __len__(self) -> int:
         return len(self.posts)
+
+    def take(self, rows: np.ndarray) -> "Groups":
+        """Some groups, in the order given, a group as often as it is asked for."""
+        terms, posts, starts = self._terms
+        term, ends = take_lists(terms, starts, rows)
+        bounds = ends.astype(np.int64)
+        of = np.repeat(np.arange(len(rows)), bounds[1:] - bounds[:-1])
+        columns = {name: getattr(self, name)[rows] for name in ("kinds", "values", "posts", *MEASURED)}
+        return replace(self, **columns, term_group=of, term=term, term_posts=take_lists(posts, starts, rows)[0])
+
+    @cached_property
+    def _terms(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Terms and their posts in order of groups, and where those of each group begin."""
+        order = np.argsort(self.term_group, kind="stable")
+        starts = np.searchsorted(self.term_group[order], np.arange(len(self) + 1))
+        return self.term[order], self.term_posts[order], starts.astype(np.uint32)

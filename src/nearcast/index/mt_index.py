@@ -25,7 +25,6 @@ import numpy as np
 
 from nearcast.index.aggregate import merge, nothing
 from nearcast.index.groups import MEASURED, Groups, Shape
-from nearcast.index.rows import take_lists
 
 ANY = 1 << 62  # number of groups
 BEFORE = -(2**62)  # no time has come
@@ -47,29 +46,11 @@ class Interval:
     @classmethod
     def of(cls, groups: Groups) -> "Interval":
         order = np.argsort(groups.values[:, SERIES], kind="stable")
-        return cls(cls(groups).picked(order))
+        return cls(groups.take(order))
 
     @cached_property
     def series(self) -> np.ndarray:
         return np.ascontiguousarray(self.groups.values[:, SERIES])
-
-    @cached_property
-    def _terms(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Terms and their posts in order of groups, and where those of each group begin."""
-        groups = self.groups
-        order = np.argsort(groups.term_group, kind="stable")
-        starts = np.searchsorted(groups.term_group[order], np.arange(len(groups) + 1))
-        return groups.term[order], groups.term_posts[order], starts.astype(np.uint32)
-
-    def picked(self, rows: np.ndarray) -> Groups:
-        """Some groups, in the order given, a group as often as it is asked for."""
-        terms, posts, starts = self._terms
-        picked, ends = take_lists(terms, starts, rows)
-        of = np.repeat(np.arange(len(rows)), ends[1:].astype(np.int64) - ends[:-1].astype(np.int64))
-        columns = {name: getattr(self.groups, name)[rows] for name in ROWS}
-        return replace(
-            self.groups, **columns, term_group=of, term=picked, term_posts=take_lists(posts, starts, rows)[0]
-        )
 
     def asked(self, series: np.ndarray, places: np.ndarray) -> Groups:
         """The groups of some series, each known by its place from now on; a series may be asked for several times."""
@@ -77,7 +58,7 @@ class Interval:
         counts = np.searchsorted(self.series, series, side="right") - first
         ends = np.cumsum(counts)
         rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - (ends - counts), counts)
-        some = self.picked(rows)
+        some = self.groups.take(rows)
         values = some.values.copy()
         values[:, SERIES], values[:, INTERVAL] = np.repeat(places, counts), 0
         return replace(some, values=values)
@@ -117,7 +98,7 @@ class MtIndex:
         """Partial results by (series, number of the interval, …). What is older than any window reaches is ignored."""
         numbers = partials.values[:, INTERVAL]
         for number in np.unique(numbers[numbers > self.now - self.reach]).tolist():
-            part = Interval(partials).picked(np.flatnonzero(numbers == number))
+            part = partials.take(np.flatnonzero(numbers == number))
             for layer in range(self.top + 1):
                 block = (number - 1) >> layer
                 if layer == 0 or (self._made(layer, block) and block << layer >= self.now - self.reach):

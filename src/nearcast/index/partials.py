@@ -26,7 +26,6 @@ from nearcast.state.files import write_table
 
 ANY = 1 << 62  # number of groups
 AHEAD = 2  # attributes in front: series and interval
-MATRICES = MEASURED  # groups × measured
 
 
 def class_of(shape: Shape) -> Shape:
@@ -77,7 +76,7 @@ class Partials:
         parts = {}
         for shape, groups in self.parts.items():
             rows = np.flatnonzero(wanted(groups.values))
-            parts[shape] = groups if len(rows) == len(groups) else taken(groups, rows)
+            parts[shape] = groups if len(rows) == len(groups) else groups.take(rows)
         return Partials({shape: groups for shape, groups in parts.items() if len(groups)}, self.replaced)
 
     def relabelled(self, interval: Callable[[np.ndarray], np.ndarray]) -> "Partials":
@@ -115,7 +114,7 @@ class Partials:
                 for each in fields(Groups)
                 if each.name not in ("shape", "spelling")
             }
-            for matrix, width in (("kinds", by), ("values", by), *((name, measured) for name in MATRICES)):
+            for matrix, width in (("kinds", by), ("values", by), *((name, measured) for name in MEASURED)):
                 columns[matrix] = columns[matrix].reshape(len(columns["posts"]), width)
             spelling = Spelling(np.asarray(arrays[f"{number}_hashes"]), arrays[f"{number}_strings"])
             parts[shape] = Groups(shape=shape, spelling=spelling, **columns)
@@ -128,18 +127,6 @@ def _outside(ranges: np.ndarray, values: np.ndarray) -> np.ndarray:
     for series, after, until in ranges.tolist():
         out &= (values[:, 0] != series) | (values[:, 1] <= after) | (values[:, 1] > until)
     return out
-
-
-def taken(groups: Groups, rows: np.ndarray) -> Groups:
-    """Some groups, in the order given, a group as often as it is asked for."""
-    columns = {name: getattr(groups, name)[rows] for name in ("kinds", "values", "posts", *MATRICES)}
-    order = np.argsort(groups.term_group, kind="stable")
-    starts = np.searchsorted(groups.term_group[order], np.arange(len(groups) + 1)).astype(np.uint32)
-    term, ends = take_lists(groups.term[order], starts, rows)
-    posts, _ = take_lists(groups.term_posts[order], starts, rows)
-    bounds = ends.astype(np.int64)
-    of = np.repeat(np.arange(len(rows)), bounds[1:] - bounds[:-1])
-    return replace(groups, **columns, term_group=of, term=term, term_posts=posts)
 
 
 # -- counting ----------------------------------------------------------------------------------------------------------
@@ -193,7 +180,7 @@ class Timeline:
 
     def __init__(self, groups: Groups) -> None:
         order = np.lexsort((groups.values[:, 1], groups.values[:, 0]))
-        self.groups = taken(groups, order)
+        self.groups = groups.take(order)
         self.series, begins = np.unique(self.groups.values[:, 0], return_index=True)
         self.begins = np.append(begins, len(order))
         self.intervals = self.groups.values[:, 1]
@@ -218,7 +205,7 @@ class Timeline:
         sizes = np.array([end - begin for begin, end in runs], np.int64)
         starts = np.array([begin for begin, _ in runs], np.int64)
         ends = np.cumsum(sizes)
-        some = taken(self.groups, np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - sizes), sizes))
+        some = self.groups.take(np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - sizes), sizes))
         values = some.values.copy()
         values[:, 0], values[:, 1] = np.repeat(np.arange(len(runs)), sizes), 0
         return regrouped(replace(some, values=values))

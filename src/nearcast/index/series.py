@@ -53,21 +53,19 @@ class Aggregates:
         self.rows = rows
 
     @cached_property
+    def texts(self) -> list[str]:
+        """What each row asks of its groups, as `language.encode` writes it."""
+        return list(self.rows.columns.to_pylist())
+
+    @cached_property
     def queries(self) -> list[AggregateQuery]:
-        """What each row asks of its groups, without its conditions."""
-        known: dict[str, AggregateQuery] = {}
-        texts = self.rows.columns.to_pylist()
-        for text in texts:
-            if text not in known:
-                known[text] = decode_aggregates(text)
-        return [known[text] for text in texts]
+        """The same, without conditions; equal ones are one."""
+        known = {text: decode_aggregates(text) for text in dict.fromkeys(self.texts)}
+        return [known[text] for text in self.texts]
 
     @cached_property
     def shapes(self) -> list[Shape]:
-        known: dict[AggregateQuery, Shape] = {}
-        for query in self.queries:
-            if query not in known:
-                known[query] = shape_of(query)
+        known = {query: shape_of(query) for query in dict.fromkeys(self.queries)}
         return [known[query] for query in self.queries]
 
     @cached_property

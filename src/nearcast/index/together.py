@@ -15,7 +15,7 @@ import numpy as np
 
 from nearcast.index.aggregate import merge, regrouped
 from nearcast.index.groups import MEASURED, Groups, Shape
-from nearcast.index.partials import AHEAD, ANY, Counted, Partials, class_of, count, taken
+from nearcast.index.partials import AHEAD, ANY, Counted, Partials, class_of, count
 from nearcast.index.series import Series
 
 
@@ -73,12 +73,12 @@ class Together:
             number = self.alone[groups.values[:, 0]]
             single = np.flatnonzero(number >= 0)
             if len(single):
-                some = groups if len(single) == len(groups) else taken(groups, single)
+                some = groups if len(single) == len(groups) else groups.take(single)
                 values = some.values.copy()
                 values[:, 0] = number[single]
                 parts.setdefault(shape, []).append(replace(some, values=values))
             if len(single) < len(groups):
-                for made in self._derived(taken(groups, np.argsort(groups.values[:, 0], kind="stable"))):
+                for made in self._derived(groups.take(np.argsort(groups.values[:, 0], kind="stable"))):
                     parts.setdefault(made.shape, []).append(made)
         return Partials({shape: merge(some, ANY) for shape, some in parts.items()})
 
@@ -92,7 +92,7 @@ class Together:
             sizes = np.searchsorted(bases, several[:, 0], side="right") - begins
             if not sizes.sum():
                 continue
-            some = taken(groups, runs(begins, sizes))
+            some = groups.take(runs(begins, sizes))
             values = np.ascontiguousarray(some.values[:, recipe.by])
             values[:, 0] = np.repeat(several[:, 1], sizes)
             values[:, 1] = -(-values[:, 1] // np.repeat(several[:, 2], sizes))

@@ -16,7 +16,7 @@ from nearcast.index.answers import rows_of
 from nearcast.index.beat_runs import Sent, sent
 from nearcast.index.groups import Groups, Shape
 from nearcast.index.lexicon import Speller
-from nearcast.index.partials import Timeline, class_of, interval_of, taken
+from nearcast.index.partials import Timeline, class_of, interval_of
 from nearcast.index.series import Aggregates
 from nearcast.index.term_groups import Due
 from nearcast.model.queries import AggregateQuery, Ordering, Output
@@ -89,7 +89,7 @@ class Asked:
             for moment in _beats_with_posts(line.times(series) * length, window, beat, begin, count):
                 first = (moment - window) // length if window else None
                 busy[moment] = line.run(series, first, interval_of(moment, length))
-        return cls(aggregates.queries[row], aggregates.rows.columns[row].as_py(), shape, beat, busy)
+        return cls(aggregates.queries[row], aggregates.texts[row], shape, beat, busy)
 
 
 def _beats_with_posts(ends: np.ndarray, window: int, beat: int, begin: int, count: int) -> list[int]:
@@ -138,7 +138,7 @@ class Texts:
 
     def _write_all(self, columns: str, asked: Asked, runs: dict[int, Run], added: Groups) -> None:
         rows = np.flatnonzero(np.isin(added.values[:, 0], np.array(list(runs), np.int64)))
-        groups = taken(added, rows) if len(rows) < len(added) else added
+        groups = added.take(rows) if len(rows) < len(added) else added
         by = (RUN, *asked.shape.by)
         groups = replace(
             groups, shape=replace(asked.shape, by=by), kinds=np.delete(groups.kinds, 1, axis=1),
