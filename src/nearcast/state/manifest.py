@@ -22,6 +22,7 @@ POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, 
 )  # fmt: skip
 COARSE = "coarse"  # slots of posts that are no longer kept
 KEYWORDS, SEARCHES = "keywords", "searches"  # that leaves have learnt; that came with the stream
+LEDGER, BUFFERS = "ledger", "buffers"  # posts in the windows of subscriptions by relevance, and their k-skybands
 
 
 @dataclass(frozen=True)

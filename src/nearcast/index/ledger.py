@@ -1,0 +1,149 @@
+"""The ledger of a manifest as arrays over the numbers of its posts, and what of them a window holds.
+
+`order` grows with (time, id): a window, of so many posts or of so long, is a bound on it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nearcast.index.posts import are_deleted
+from nearcast.index.relevance import Idf, Vectors
+from nearcast.index.rows import frozen
+from nearcast.index.segment import PostColumns
+from nearcast.state.deletes import deletes_for
+from nearcast.state.directory import StateDirectory
+from nearcast.state.ledger import NUMBER, LedgerPart
+from nearcast.state.manifest import LEDGER, Manifest, SegmentRef
+from nearcast.state.standing import take_posts
+
+ABSENT = -1  # the order of a number that no post has
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Posts by number: that of `ts[i]` is base + i. `order` is ABSENT where segments have left a gap."""
+
+    state: StateDirectory
+    manifest: Manifest
+    refs: tuple[SegmentRef, ...]
+    parts: tuple[LedgerPart, ...]
+    base: int
+    ts: np.ndarray
+    order: np.ndarray
+    by_order: np.ndarray  # numbers, by (time, id)
+
+    def __len__(self) -> int:
+        """How many posts it has."""
+        return len(self.by_order)
+
+    @classmethod
+    def open(cls, state: StateDirectory, manifest: Manifest) -> "Ledger":
+        refs = tuple(sorted(manifest.of(LEDGER), key=first_number))
+        key = (str(state.root), *(ref.name for ref in refs))
+        if key not in _opened:
+            while len(_opened) > 1:
+                del _opened[next(iter(_opened))]
+            _opened[key] = _laid_out([open_part(state, ref) for ref in refs], [first_number(ref) for ref in refs])
+        return cls(state, manifest, refs, *_opened[key])
+
+    def bounds(self, posts: np.ndarray, length: np.ndarray) -> np.ndarray:
+        """For windows of so many `posts`, or, where that is 0, of such a `length` (microseconds) up to the clock: the
+        least order of a post inside.
+        """
+        if not len(self):
+            return np.zeros(len(posts), np.int64)
+        assert self.manifest.clock is not None
+        ts = self.ts[self.by_order - self.base]
+        by_time = np.searchsorted(ts, self.manifest.clock - length, side="right")
+        return np.where(posts > 0, np.maximum(len(self) - posts, 0), by_time).astype(np.int64)
+
+    @cached_property
+    def deleted(self) -> np.ndarray:
+        """Numbers of the posts that are deleted, sorted."""
+        found = [np.empty(0, np.int64)]
+        for ref, part in zip(self.refs, self.parts, strict=True):
+            deletes = deletes_for(self.state, self.manifest, ref)
+            if len(deletes):
+                near = np.flatnonzero(np.isin(part.id, deletes["id"].to_numpy()))
+                texts = take_posts(part.posts().select(["id_text"]), near)["id_text"].combine_chunks()
+                gone = are_deleted(part.id[near], texts, deletes.select(["id", "id_text"]))
+                found.append(first_number(ref) + near[gone])
+        return np.sort(np.concatenate(found))
+
+    def take(self, numbers: np.ndarray) -> pa.Table:
+        """Whole posts, whose numbers ascend."""
+        tables = []
+        for ref, part in zip(self.refs, self.parts, strict=True):
+            first = first_number(ref)
+            begin, end = np.searchsorted(numbers, (first, first + len(part)))
+            if begin < end:
+                tables.append(take_posts(part.posts(), numbers[begin:end] - first))
+        return pa.concat_tables(tables, promote_options="default") if tables else NO_POSTS
+
+    def columns(self, name: str) -> PostColumns:
+        """What conditions are checked on, of the posts of one segment."""
+        part = self.parts[[ref.name for ref in self.refs].index(name)]
+        return PostColumns(part.lon, part.lat, part.ts, part.terms, part.offsets)
+
+    def vectors(self, ref: SegmentRef, idf: Idf) -> Vectors:
+        part = self.parts[self.refs.index(ref)]
+        return Vectors.of(part.lon, part.lat, part.terms, part.offsets, idf)
+
+
+NO_POSTS = pa.table({})
+_opened: dict[tuple[str, ...], tuple[tuple[LedgerPart, ...], int, np.ndarray, np.ndarray, np.ndarray]] = {}
+_parts: dict[str, LedgerPart] = {}
+
+
+def first_number(ref: SegmentRef) -> int:
+    return int(ref.facts[NUMBER])
+
+
+def open_part(state: StateDirectory, ref: SegmentRef) -> LedgerPart:
+    """A segment, mapped once in a process for as long as many others are not."""
+    path = str(state.path(ref.name))
+    if path not in _parts:
+        if len(_parts) > 4096:
+            _parts.clear()
+        _parts[path] = LedgerPart.open(state.path(ref.name))
+    return _parts[path]
+
+
+def _laid_out(
+    parts: Sequence[LedgerPart], firsts: Sequence[int]
+) -> tuple[tuple[LedgerPart, ...], int, np.ndarray, np.ndarray, np.ndarray]:
+    if not parts:
+        none = frozen(np.empty(0, np.int64))
+        return (), 0, none, none, none
+    base = firsts[0]
+    span = firsts[-1] + len(parts[-1]) - base
+    ts, order = np.zeros(span, np.int64), np.full(span, ABSENT, np.int64)
+    for part, first in zip(parts, firsts, strict=True):
+        ts[first - base : first - base + len(part)] = part.ts
+    numbers = np.concatenate([np.arange(first, first + len(part)) for part, first in zip(parts, firsts, strict=True)])
+    by_order = numbers[by_time_and_id(parts)]
+    order[by_order - base] = np.arange(len(by_order))
+    return tuple(parts), base, frozen(ts), frozen(order), frozen(by_order)
+
+
+def by_time_and_id(parts: Sequence[LedgerPart]) -> np.ndarray:
+    """The posts of some segments, end to end, by time and id: numbers before strings; then by place."""
+    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in ("lat", "lon", "id", "ts")]
+    textual = np.concatenate([part.textual for part in parts])
+    if not textual.any():
+        return np.lexsort(columns)
+    texts = pa.concat_arrays([_texts(part) for part in parts])
+    ids = np.where(textual, 0, columns[2])
+    table = pa.table({"ts": columns[3], "text": texts, "id": ids, "lon": columns[1], "lat": columns[0]})
+    keys = [("ts", "ascending"), ("text", "ascending", "at_start"), ("id", "ascending")]
+    keys += [("lon", "ascending"), ("lat", "ascending")]
+    return np.asarray(pc.sort_indices(table, keys).to_numpy()).astype(np.int64)
+
+
+def _texts(part: LedgerPart) -> pa.StringArray:
+    return pa.concat_arrays([pa.array([], pa.string()), *part.posts()["id_text"].chunks])
