@@ -8,7 +8,8 @@ from nearcast.pipeline.effects import judged, timed
 from nearcast.pipeline.observe import KEPT
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
-from nearcast.pipeline.settings import KEEP_SIZE
+from nearcast.pipeline.relevance.ledger import numbered
+from nearcast.pipeline.settings import KEEP_SIZE, LEDGER_SINCE
 from nearcast.state.deletes import still_needed
 from nearcast.state.manifest import RESULTS, SEARCHES, STATISTICS, Manifest, SegmentRef, commit
 
@@ -37,7 +38,7 @@ def following(
     before = plan.manifest
     reports = sorted(reports, key=lambda report: report.worker)
     gone = [name for report in reports for name in report.gone]
-    new = [ref for report in reports for ref in report.segments] + list(extra)
+    new = numbered([ref for report in reports for ref in report.segments] + list(extra), before.segments)
     new, next_seq = number_results(timed(new, seconds), before.next_seq)
     counts = dict(before.counts)
     for report in reports:
@@ -56,7 +57,7 @@ def following(
         next_seq=next_seq,
         next_op=before.next_op + max((report.ops for report in reports), default=0),
         counts=counts,
-        settings=noted(before, plan.settings.keep_size),
+        settings=noted(before, plan.settings.keep_size, [report.ledger_since for report in reports]),
         load=[worker_load(report) for report in reports],
         aligned=plan.layout,
         adjustments=judged(before.adjustments, segments),
@@ -64,9 +65,11 @@ def following(
     )
 
 
-def noted(before: Manifest, keep_size: int | None) -> dict[str, Any]:
-    """The settings of the state, with the budget of the run that goes on."""
+def noted(before: Manifest, keep_size: int | None, since: Sequence[int | None]) -> dict[str, Any]:
+    """The settings of the state, with the budget of the run that goes on, and how far back the ledger goes."""
     rest = {name: value for name, value in before.settings.items() if name != KEEP_SIZE}
+    told = [each for each in since if each is not None]
+    rest |= {LEDGER_SINCE: max(told)} if told else {}
     return rest if keep_size is None else {**rest, KEEP_SIZE: keep_size}
 
 

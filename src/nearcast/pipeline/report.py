@@ -23,6 +23,8 @@ class Report:
     candidates: list[str] = field(default_factory=list)  # files in the spool: what may enter the answers of the nearest
     superseded: list[int] = field(default_factory=list)  # subscriptions to the nearest that others have taken over from
     reports: list[str] = field(default_factory=list)  # files in the spool: reports on a beat
+    ranked: list[str] = field(default_factory=list)  # files in the spool: what may enter answers by relevance
+    ledger_since: int | None = None  # from which time on the ledger has all posts
     forgotten: list[int] = field(default_factory=list)  # and those that were dropped long after their end
 
     def count(self, **counts: int) -> None:

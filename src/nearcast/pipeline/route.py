@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from nearcast.index.posts import chunk, post_fingerprints
 from nearcast.kernels.grid import may_match
-from nearcast.model.ops import AGGREGATES, NEAREST, RANGE, TERMS
+from nearcast.model.ops import AGGREGATES, NEAREST, RANGE, RELEVANT, TERMS
 from nearcast.model.posts import REJECTS as REJECTED
 from nearcast.pipeline.encode_ops import encode_ops, file_ops
 from nearcast.pipeline.packets import OPS, POSTS, REJECTS, SEEN, by_worker, pack
@@ -59,8 +59,10 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
     some = np.ones(len(posts), np.bool_)
     if plan.settings.keep == "none":
         counted, tallied = may_want(TERMS), may_want(AGGREGATES)
-        some = wanted | near | counted | tallied
+        ranked = np.full(len(posts), not drop or RELEVANT in asked)  # a window has all posts
+        some = wanted | near | counted | tallied | ranked
         posts = posts.append_column("counted", pa.array(counted)).append_column("tallied", pa.array(tallied))
+        posts = posts.append_column("ranked", pa.array(ranked))
         seen["dropped"] = int((~some).sum())
     for packet in pack(SEEN, pa.table({name: [value] for name, value in seen.items()}), order):
         yield order % workers, packet

@@ -10,6 +10,7 @@ DAY = 86_400_000_000
 UNITS = {"": 1, **{name: 1000**n for n, name in enumerate(("b", "kb", "mb", "gb", "tb"))}}
 UNITS |= {name: 1024**n for n, name in enumerate(("kib", "mib", "gib", "tib"), 1)}
 KEEP_SIZE = "keep_size"  # where they have what the last run would keep of posts
+LEDGER_SINCE = "ledger_since"  # and from which time on the ledger has all posts
 DERIVE = "derive"  # where a manifest's settings have what the state derives
 
 

@@ -35,7 +35,8 @@ def spread(
     stored = posts["leaf"].to_numpy()
     at_home = np.ones(len(posts), np.bool_)
     if plan.settings.keep == "none":  # then only to offer it to the nearest, for a window, or to add it up
-        at_home = posts["near"].to_numpy() | posts["counted"].to_numpy() | posts["tallied"].to_numpy()
+        asked = (posts[name].to_numpy() for name in ("near", "counted", "tallied", "ranked"))
+        at_home = np.logical_or.reduce(list(asked))
     owners = router.owners(workers)
     sent = np.zeros((len(posts), workers), np.bool_)
     sent[np.repeat(np.arange(len(posts)), np.diff(starts)), owners[leaves]] = True

@@ -20,12 +20,14 @@ from nearcast.pipeline import packets as kinds
 from nearcast.pipeline.aggregates import Tally
 from nearcast.pipeline.beats import file_reporting, late_pairs, open_standing, reporting_refs
 from nearcast.pipeline.chores import do_chores
-from nearcast.pipeline.closest import Closest
+from nearcast.pipeline.closest import Closest, newest_only
 from nearcast.pipeline.dictionary import new_words
 from nearcast.pipeline.lists import words_of_posts, words_of_searches, write_learnt
 from nearcast.pipeline.observe import observe, watched
 from nearcast.pipeline.pairs import ids_as_arrays, once, pair_prints, results_of
 from nearcast.pipeline.plan import Plan, open_segments, write_segment
+from nearcast.pipeline.relevance.ledger import note
+from nearcast.pipeline.relevance.subscribers import file_relevant, relevant_refs
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.resolve import Resolved, resolve
 from nearcast.pipeline.searched import note_searches
@@ -35,12 +37,12 @@ from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.deletes import SCHEMA as DELETED
 from nearcast.state.deletes import deletes_for
 from nearcast.state.files import write_table
-from nearcast.state.manifest import DELETES, ENDS, POSTS, RESULTS, SUBSCRIPTIONS, TERMS, WINDOW, SegmentRef
+from nearcast.state.manifest import DELETES, ENDS, LEDGER, POSTS, RESULTS, SUBSCRIPTIONS, TERMS, WINDOW, SegmentRef
 from nearcast.state.manifest import REJECTS as REJECTED
 from nearcast.state.results import LATE, MATCH, Results
 from nearcast.state.terms import TermTable
 
-ROUTED = ("wanted", "near", "counted", "tallied", "home", "rank")  # columns of packets that no segment has
+ROUTED = ("wanted", "near", "counted", "tallied", "ranked", "home", "rank")  # columns of packets that no segment has
 
 
 def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
@@ -66,6 +68,7 @@ def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
         found += task.miss_reports(posts, late)
         task.count_aggregates(posts, late)
         task.keep(posts, late)
+        task.note(posts, late, resolved)
     task.closest.write()
     task.write_aggregates()
     task.write_results(found)
@@ -124,7 +127,7 @@ class Task:
             resolved = resolve(ops, everyone, self.manifest.clock, self.manifest.next_op)
             report.ops = len(ops)
             rows = resolved.rows
-            ranges = np.flatnonzero(~(rows.nearest | rows.reporting))
+            ranges = np.flatnonzero(~(rows.nearest | rows.reporting | rows.relevant))
             if rows.aggregating.any():
                 self.tally = Tally(plan, self.worker, report, rows.take(np.flatnonzero(rows.aggregating)))
             self.own = self._file(rows if len(ranges) == len(rows) else rows.take(ranges))
@@ -136,6 +139,9 @@ class Task:
                         some = self.tally.new
                     report.segments.append(file_reporting(plan, some, asks))
                     report.count(filed=len(some))
+            if rows.relevant.any():
+                report.segments.append(file_relevant(plan, newest_only(rows, rows.relevant)))
+                report.count(filed=report.segments[-1].rows)
             report.count(**resolved.counts)
             report.searches = [dict(row) for row in resolved.searches.to_pylist()]
             self.learnt.append(words_of_searches(plan, ops))
@@ -256,7 +262,7 @@ class Task:
         out = np.zeros(len(prints), np.bool_)
         if not len(prints):
             return out
-        kinds_ = (RESULTS, WINDOW) if self.plan.settings.keep == "none" else (POSTS,)
+        kinds_ = (RESULTS, WINDOW, LEDGER) if self.plan.settings.keep == "none" else (POSTS,)
         begin, end = int(ts.min()), int(ts.max())
         where = whereabouts(self.plan, leaves, self.worker)
         for ref in (ref for kind in kinds_ for ref in self.manifest.of(kind)):
@@ -314,6 +320,15 @@ class Task:
             report.count(stored=len(order), stored_bytes=size)
         with report.timed("words"):
             self._learn(words, posts)
+
+    def note(self, posts: pa.Table, late: np.ndarray, resolved: Resolved | None) -> None:
+        """Enter this worker's posts in the ledger, if subscriptions by relevance stand."""
+        if not relevant_refs(self.manifest) and (resolved is None or not resolved.rows.relevant.any()):
+            return
+        with self.report.timed("ledger"):
+            whole, columns = whole_posts(posts), self.columns
+            ref = note(self.plan, self.worker, whole, columns.terms, columns.offsets, at_home(posts) & ~late)
+            self.report.segments += [] if ref is None else [ref]
 
     def observe(self, posts: pa.Table, late: np.ndarray) -> None:
         """Note what balancing asks for."""

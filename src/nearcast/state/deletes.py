@@ -24,7 +24,9 @@ def deletes_for(state: StateDirectory, manifest: Manifest, posts: SegmentRef) ->
 
 def still_needed(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
     """The segments but those deletions that every segment of posts was cleaned of, and ends folded in everywhere."""
-    posts = [ref.facts.get("cleaned", ref.batch) for ref in refs if ref.kind in ("posts", "archive", "window", "ledger")]
+    posts = [
+        ref.facts.get("cleaned", ref.batch) for ref in refs if ref.kind in ("posts", "archive", "window", "ledger")
+    ]
     rows = [ref.facts.get("folded", ref.batch - 1) for ref in refs if ref.kind == "subscriptions"]
     done = {"deletes": min(posts, default=1 << 60), "ends": min(rows, default=1 << 60)}
     return [ref for ref in refs if ref.batch > done.get(ref.kind, -1) or ref.kind not in done]

@@ -15,7 +15,7 @@ from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.files import open_table, write_table
 
 BLOCK = 1024
-NUMBER, SINCE = "number", "since"  # facts: of its first post; from which time on the ledger has all posts
+NUMBER = "number"  # a fact: that of its first post
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class LedgerPart:
     lat: np.ndarray
     id: np.ndarray
     textual: np.ndarray
-    prints: np.ndarray
     terms: np.ndarray
     offsets: np.ndarray
+    fingerprints: np.ndarray  # sorted: what is asked of them is whether a post is here
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -44,15 +44,13 @@ class LedgerPart:
         return open_table(self.path.with_suffix(".arrow"))
 
 
-def write_ledger(
-    path: Path, posts: pa.Table, terms: np.ndarray, offsets: np.ndarray, prints: np.ndarray
-) -> int:
+def write_ledger(path: Path, posts: pa.Table, terms: np.ndarray, offsets: np.ndarray, prints: np.ndarray) -> int:
     """Write posts (the model's columns) with their words and fingerprints; the size of the files."""
     posts = posts.combine_chunks()
     arrays = {
         "ts": posts["ts"].to_numpy(), "lon": posts["lon"].to_numpy(), "lat": posts["lat"].to_numpy(),
         "id": posts["id"].to_numpy(), "textual": posts["id_text"].is_valid().to_numpy().astype(np.uint8),
-        "prints": prints, "terms": terms, "offsets": offsets.astype(np.int64),
+        "fingerprints": np.sort(prints), "terms": terms, "offsets": offsets.astype(np.int64),
     }  # fmt: skip
     size = write_table(path.with_suffix(".index.arrow"), bundle_table(arrays))
     return size + write_table(path.with_suffix(".arrow"), posts, compression="lz4", rows=BLOCK)

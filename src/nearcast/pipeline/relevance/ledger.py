@@ -1,0 +1,162 @@
+"""Keeping the ledger: posts are noted in it when they come, fetched from those kept when a new window reaches further
+back, and leave it when no window reaches them any more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.index.ledger import first_number, open_part
+from nearcast.index.posts import PostSegment, post_fingerprints
+from nearcast.index.rows import take_lists
+from nearcast.kernels.lookup import sorted_members
+from nearcast.model.ops import BEGINNING
+from nearcast.pipeline.plan import Plan
+from nearcast.pipeline.relevance.subscribers import LONGEST, MOST, relevant_refs
+from nearcast.pipeline.report import Report, Round
+from nearcast.pipeline.settings import LEDGER_SINCE
+from nearcast.pipeline.spread import own_posts
+from nearcast.state.ledger import NUMBER, write_ledger
+from nearcast.state.manifest import LEDGER, POSTS, Manifest, SegmentRef
+
+
+def note(
+    plan: Plan, worker: int, posts: pa.Table, terms: np.ndarray, offsets: np.ndarray, ours: np.ndarray
+) -> SegmentRef | None:
+    """Write those posts of a batch that are a worker's own. Their number comes with the commit."""
+    picked = np.flatnonzero(ours)
+    if not len(picked):
+        return None
+    own, own_offsets = take_lists(terms, offsets, picked)
+    return _written(plan, worker, posts.take(pa.array(picked)), own, own_offsets)
+
+
+def _written(plan: Plan, worker: int, posts: pa.Table, terms: np.ndarray, offsets: np.ndarray) -> SegmentRef:
+    name = plan.state.new_name(LEDGER, plan.batch, worker)
+    size = write_ledger(plan.state.path(name), posts, terms, offsets, post_fingerprints(posts))
+    ts = posts["ts"].to_numpy()
+    facts = {"layout": plan.layout}
+    return SegmentRef(LEDGER, name, len(posts), size, plan.batch, worker, int(ts.min()), int(ts.max()), facts)
+
+
+def numbered(refs: Sequence[SegmentRef], known: Sequence[SegmentRef]) -> list[SegmentRef]:
+    """New segments of the ledger with the numbers that follow those of the segments it has."""
+    at = max((first_number(ref) + ref.rows for ref in known if ref.kind == LEDGER and NUMBER in ref.facts), default=0)
+    out = []
+    for ref in refs:
+        if ref.kind == LEDGER and NUMBER not in ref.facts:
+            ref = replace(ref, facts={**ref.facts, NUMBER: at})
+            at += ref.rows
+        out.append(ref)
+    return out
+
+
+# -- how far back ------------------------------------------------------------------------------------------------------
+
+
+def largest_windows(manifest: Manifest) -> tuple[int, int]:
+    """(posts, microseconds): the largest windows of each kind, 0 where there are none."""
+    refs = relevant_refs(manifest)
+    return max((ref.facts[MOST] for ref in refs), default=0), max((ref.facts[LONGEST] for ref in refs), default=0)
+
+
+def needed_since(plan: Plan, after: Manifest) -> int:
+    """The time from which on the ledger must have all posts for the windows that stand."""
+    assert after.clock is not None
+    posts, length = largest_windows(after)
+    since = after.clock - length + 1 if length else after.clock
+    if posts:
+        refs = [ref for ref in after.of(POSTS if plan.settings.keep == "posts" else LEDGER)]
+        since = min(since, _time_of_newest(plan, refs, posts))
+    return since
+
+
+def _time_of_newest(plan: Plan, refs: Sequence[SegmentRef], count: int) -> int:
+    """The time of the `count`-th newest post of some segments; BEGINNING if there are fewer."""
+    newest = np.empty(0, np.int64)
+    for ref in sorted(refs, key=lambda ref: -ref.max_ts):
+        if len(newest) == count and ref.max_ts < newest.min():
+            break
+        path = plan.state.path(ref.name)
+        ts = PostSegment(path).ts if ref.kind == POSTS else open_part(plan.state, ref).ts
+        newest = np.concatenate([newest, ts])
+        if len(newest) > count:
+            newest = np.partition(newest, len(newest) - count)[-count:]
+    return int(newest.min()) if len(newest) == count else BEGINNING
+
+
+def fetch(plan: Plan, after: Manifest, all_workers: Round) -> tuple[list[SegmentRef], int]:
+    """(segments, since): posts that are kept and that windows reach, but the ledger does not have; and from which time
+    on it has all posts then.
+    """
+    if plan.settings.keep != "posts" or plan.manifest.clock is None:
+        return [], BEGINNING
+    known = after.settings.get(LEDGER_SINCE)
+    since = needed_since(plan, after)
+    if known is not None and since >= known:
+        return [], known
+    fetched = all_workers(Fetch(plan, after, since, known))
+    refs = [ref for report in fetched for ref in report.segments]
+    return numbered(refs, after.segments), since
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Of one worker: the posts of its own leaves from a time on, and before another, that the ledger has not."""
+
+    plan: Plan
+    after: Manifest
+    since: int
+    until: int | None
+
+    def __call__(self, worker: int) -> Report:
+        done = Report(worker)
+        with done.timed("ledger"):
+            for ref in self.plan.manifest.of(POSTS):
+                if ref.max_ts >= self.since and self.plan.mine(ref, worker):
+                    new = self._of_segment(ref, worker)
+                    done.segments += [] if new is None else [new]
+        return done
+
+    def _of_segment(self, ref: SegmentRef, worker: int) -> SegmentRef | None:
+        plan = self.plan
+        segment = PostSegment(plan.state.path(ref.name))
+        inside = segment.ts >= self.since
+        if self.until is not None:
+            inside &= segment.ts < self.until
+        rows = own_posts(plan, ref, segment, np.flatnonzero(inside), worker)
+        if not len(rows):
+            return None
+        posts = segment.take(rows)
+        new = ~self._noted(post_fingerprints(posts))
+        rows = rows[new]
+        if not len(rows):
+            return None
+        columns = segment.columns(rows)
+        return _written(plan, worker, posts.filter(pa.array(new)).combine_chunks(), columns.terms, columns.offsets)
+
+    def _noted(self, prints: np.ndarray) -> np.ndarray:
+        out = np.zeros(len(prints), np.bool_)
+        for ref in self.after.of(LEDGER):
+            if ref.max_ts >= self.since:
+                out |= sorted_members(open_part(self.plan.state, ref).fingerprints, prints)
+        return out
+
+
+def spent(after: Manifest) -> tuple[list[str], int | None]:
+    """(names, since): the segments that no window reaches, and from which time on the ledger has all posts without
+    them. The newest stays, so that numbers go on.
+    """
+    assert after.clock is not None
+    posts, length = largest_windows(after)
+    refs = sorted(after.of(LEDGER), key=lambda ref: -ref.min_ts)
+    newest = max(refs, key=first_number, default=None)
+    gone, since, rows = [], None, 0
+    for at, ref in enumerate(refs):
+        later = sum(each.rows for each in refs[:at] if each.min_ts > ref.max_ts)
+        if ref is not newest and later >= posts and ref.max_ts <= after.clock - length:
+            gone.append(ref.name)
+            since = ref.max_ts + 1 if since is None else max(since, ref.max_ts + 1)
+    return gone, since
