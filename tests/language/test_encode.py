@@ -45,6 +45,8 @@ def test_a_query_for_everything():
         "at_lat": 0.0,
         "window": 0,
         "beat": 0,
+        "words": [],
+        "taste": [],
     }
 
 

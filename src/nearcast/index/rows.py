@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from nearcast.kernels.mix import id_keys
 
-SPECIAL = {"points": 3, "beats": 4}  # columns, and their width, that are empty where no row needs them
+SPECIAL = {"points": 3, "beats": 4, "tastes": 7}  # columns, and their width, that are empty where no row needs them
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,9 @@ class Rows:
     copy that counts where a subscription is kept by several workers. `points` has lon, lat and k of those that ask for
     the nearest (k is 0 for others), and is empty where none does. `beats` has, alike, of those that report on
     a beat: window, beat, k of frequent terms (0 for aggregates), and the series of aggregates (`index.series`).
+    `tastes` has, alike, of those that ask for the most relevant: lon, lat, k, alpha, reach in km, and the window as a
+    number of posts or in microseconds (0 for the one not given); their `words`, distinct terms ascending, are lists as
+    those of `code`, with no offsets where no row asks for the most relevant.
     """
 
     seq: np.ndarray
@@ -43,6 +46,9 @@ class Rows:
     sql: pa.StringArray
     points: np.ndarray = field(default_factory=lambda: np.empty((0, 3)))
     beats: np.ndarray = field(default_factory=lambda: np.empty((0, 4), np.int64))
+    tastes: np.ndarray = field(default_factory=lambda: np.empty((0, 7)))
+    words: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
+    words_offsets: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint32))
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -69,20 +75,25 @@ class Rows:
         """Which of those report aggregates, and not frequent terms."""
         return self.reporting & (self.beats[:, 2] == 0) if len(self.beats) else np.zeros(len(self), np.bool_)
 
+    @property
+    def relevant(self) -> np.ndarray:
+        """Which of them ask for the most relevant."""
+        return self.tastes[:, 2] > 0 if len(self.tastes) else np.zeros(len(self), np.bool_)
+
     def take(self, rows: np.ndarray) -> "Rows":
         picked = {}
         for each in fields(self):
             column = getattr(self, each.name)
-            if each.name in ("shape", "shape_offsets", "code", "code_offsets", *SPECIAL):
+            if each.name.removesuffix("_offsets") in ("shape", "code", "words", *SPECIAL):
                 continue
             if isinstance(column, pa.Array):
                 picked[each.name] = column.take(pa.array(rows)) if len(column) else column
             else:
                 picked[each.name] = column.take(rows, axis=0)
-        for name, asked in (("points", self.nearest), ("beats", self.reporting)):
+        for name, asked in (("points", self.nearest), ("beats", self.reporting), ("tastes", self.relevant)):
             if asked[rows].any():
                 picked[name] = getattr(self, name)[rows]
-        for name in ("shape", "code"):
+        for name in ("shape", "code", "words") if "tastes" in picked else ("shape", "code"):
             picked[name], picked[f"{name}_offsets"] = take_lists(
                 getattr(self, name), getattr(self, f"{name}_offsets"), rows
             )
@@ -107,7 +118,7 @@ class Rows:
         for each in fields(cls):
             columns = [getattr(part, each.name) for part in parts]
             if each.name.endswith("_offsets"):
-                joined[each.name] = join_offsets(columns)
+                joined[each.name] = join_offsets(columns, lengths)
             elif isinstance(columns[0], pa.Array):
                 joined[each.name] = join_strings(columns, lengths)
             elif each.name in SPECIAL and any(len(column) for column in columns):
@@ -184,10 +195,14 @@ def join_strings(columns: list[pa.StringArray], lengths: list[int]) -> pa.String
     return pa.concat_arrays(filled)
 
 
-def join_offsets(columns: list[np.ndarray]) -> np.ndarray:
+def join_offsets(columns: list[np.ndarray], lengths: list[int]) -> np.ndarray:
+    """Offsets end to end; rows of a part that has none have empty lists."""
+    if not any(len(column) for column in columns):
+        return np.empty(0, np.uint32)
     out = [np.zeros(1, np.uint32)]
     base = 0
-    for column in columns:
+    for column, length in zip(columns, lengths, strict=True):
+        column = column if len(column) else np.zeros(length + 1, np.uint32)
         out.append((column[1:].astype(np.int64) + base).astype(np.uint32))
         base += int(column[-1])
     return np.concatenate(out)

@@ -17,6 +17,7 @@ from nearcast.model.ops import (
     NEAREST,
     NEVER,
     RANGE,
+    RELEVANT,
     TERMS,
 )
 from nearcast.model.queries import (
@@ -27,6 +28,7 @@ from nearcast.model.queries import (
     NearestQuery,
     Ordering,
     Output,
+    RelevantQuery,
     TermsQuery,
     TimeBound,
 )
@@ -36,8 +38,8 @@ def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:
     """The values of QUERY_FIELDS for a query of any kind: what it asks of a post.
 
     Times relative to the stream's clock need `clock`; ValueError without it. The one exception is the window of
-    frequent terms and aggregates: it slides with the reports of a subscription, which no clock is known for, and does
-    not bound its posts. A query that nothing can match has the empty time [0, 0).
+    frequent terms, aggregates and the most relevant: it slides with a subscription, which no clock is known for, and
+    does not bound its posts. A query that nothing can match has the empty time [0, 0).
     """
     kind, box, shape = regions.encode(query.region)
     min_lon, min_lat, max_lon, max_lat = box
@@ -68,9 +70,15 @@ def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:
 
 def _asked(query: Conditions) -> dict[str, Any]:
     """What is asked of the posts that meet the conditions."""
-    asked = {"asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0, "window": 0, "beat": 0}
+    asked: dict[str, Any] = {
+        "asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0, "window": 0, "beat": 0, "words": [], "taste": []
+    }  # fmt: skip
     if isinstance(query, NearestQuery):
         return asked | {"asks": NEAREST, "k": query.k, "at_lon": float(query.lon), "at_lat": float(query.lat)}
+    if isinstance(query, RelevantQuery):
+        place = {"asks": RELEVANT, "k": query.k, "at_lon": float(query.lon), "at_lat": float(query.lat)}
+        taste = [query.alpha, query.reach_km, query.window_posts or 0, query.window or 0]
+        return asked | place | {"words": list(query.words), "taste": [float(each) for each in taste]}
     if isinstance(query, TermsQuery) and query.beat is not None and query.after and query.after.ago is not None:
         return asked | {"asks": TERMS, "k": query.k, "window": query.after.ago, "beat": query.beat}
     if isinstance(query, AggregateQuery) and query.beat is not None:
@@ -154,6 +162,8 @@ def _times(query: Conditions, clock: int | None) -> tuple[int, int]:
     )
     if query.after and not sliding:
         starts.append(_absolute(query.after, clock) + 1)
+    if isinstance(query, RelevantQuery) and query.window is not None and clock is not None:
+        starts.append(max(clock - query.window, BEGINNING) + 1)
     if query.since:
         starts.append(_absolute(query.since, clock))
     return max(starts), _absolute(query.until, clock) + 1 if query.until else NEVER

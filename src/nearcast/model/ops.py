@@ -12,8 +12,10 @@ An encoded subscription carries everything a worker needs to match it:
 - `predicates` and `columns` as JSON, null where the query has none.
 - `asks`: what the query asks of the posts that meet its conditions: RANGE, all of them; NEAREST, the `k` nearest to
   the place `at_lon`, `at_lat`; TERMS, the `k` most frequent terms, over a window of length `window`, at each `beat`
-  (microseconds); AGGREGATES, those of which `columns` tells, over a window (0: since the start), at each `beat`. Of a
-  search, `window` is how far it looks back, NEVER for ever.
+  (microseconds); AGGREGATES, those of which `columns` tells, over a window (0: since the start), at each `beat`;
+  RELEVANT, the `k` of highest score for the place `at_lon`, `at_lat` and `words` (distinct terms, ascending), by
+  `taste`: alpha, reach in km, and its window as a number of posts or in microseconds, 0 for the one not given. Of
+  others, `words` and `taste` are empty. Of a search, `window` is how far it looks back, NEVER for ever.
 - `life` in microseconds, NEVER for a subscription without FOR. `since`/`until`: absolute bounds [since, until) on the
   time of its posts.
 """
@@ -23,7 +25,7 @@ import pyarrow as pa
 SUBSCRIBE, UNSUBSCRIBE, SEARCH, DELETE = range(4)
 OP_NAMES = {"subscribe": SUBSCRIBE, "unsubscribe": UNSUBSCRIBE, "search": SEARCH, "delete": DELETE}
 
-RANGE, NEAREST, TERMS, AGGREGATES = range(4)
+RANGE, NEAREST, TERMS, AGGREGATES, RELEVANT = range(5)
 
 BEGINNING = -(2**63)  # before every post
 NEVER = 2**63 - 1  # after every post
@@ -52,6 +54,8 @@ QUERY_FIELDS: tuple[pa.Field, ...] = (
     pa.field("at_lat", pa.float64(), nullable=False),
     pa.field("window", pa.int64(), nullable=False),
     pa.field("beat", pa.int64(), nullable=False),
+    pa.field("words", pa.list_(pa.uint64()), nullable=False),
+    pa.field("taste", pa.list_(pa.float64()), nullable=False),
 )
 
 OPS = pa.schema(

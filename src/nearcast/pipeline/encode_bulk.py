@@ -44,9 +44,13 @@ def encode_bulk(
         pa.array(np.full(n, BEGINNING)), pa.array(np.full(n, NEVER)), pa.array(life),
         pa.nulls(n, pa.string()), pa.nulls(n, pa.string()),
         pa.array(np.select([beat > 0, k > 0], [TERMS, NEAREST], RANGE).astype(np.uint8)), pa.array(k),
-        pa.array(lon), pa.array(lat), pa.array(window), pa.array(beat),
+        pa.array(lon), pa.array(lat), pa.array(window), pa.array(beat), _empty(n, pa.uint64()), _empty(n, pa.float64()),
     ]  # fmt: skip
     return pa.table(columns, schema=pa.schema(QUERY_FIELDS))
+
+
+def _empty(count: int, kind: pa.DataType) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], kind))
 
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:

@@ -25,12 +25,13 @@ from nearcast.model.ops import (
     OPS,
     QUERY_FIELDS,
     RANGE,
+    RELEVANT,
     SEARCH,
     SUBSCRIBE,
     TERMS,
 )
 from nearcast.model.posts import REJECTS
-from nearcast.model.queries import AggregateQuery, NearestQuery, Query, RangeQuery, TermsQuery
+from nearcast.model.queries import AggregateQuery, NearestQuery, Query, RangeQuery, RelevantQuery, TermsQuery
 from nearcast.model.regions import EVERYWHERE, Region
 from nearcast.pipeline.encode_bulk import TOO_LONG, encode_bulk
 from nearcast.text.tokenizer import Tokenizer
@@ -38,7 +39,7 @@ from nearcast.text.tokenizer import Tokenizer
 NOTHING: dict[str, Any] = {
     "region_kind": EVERYWHERE, "min_lon": -180.0, "min_lat": -90.0, "max_lon": 180.0, "max_lat": 90.0,
     "shape": [], "code": [], "since": BEGINNING, "until": NEVER, "life": NEVER, "predicates": None, "columns": None,
-    "asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0, "window": 0, "beat": 0,
+    "asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0, "window": 0, "beat": 0, "words": [], "taste": [],
 }  # fmt: skip
 
 
@@ -108,7 +109,20 @@ def digests_of(queries: pa.Table) -> np.ndarray:
         lat = np.where(terms, queries["beat"].to_numpy(), lat)
         about = fingerprints(*(frozen(each) for each in (k, asks != RANGE, asks.astype(np.int64), lon, lat)))
         extra += np.where(asks != RANGE, about, np.uint64(0))
+    if (asks == RELEVANT).any():
+        relevant = np.flatnonzero(asks == RELEVANT)
+        extra[relevant] = _tastes_digested(queries, relevant)
     return digests(tuple(frozen(each) for each in numbers), shape, shape_offsets, code, code_offsets, extra)
+
+
+def _tastes_digested(queries: pa.Table, rows: np.ndarray) -> np.ndarray:
+    """A hash of what is particular to queries for the most relevant; no others have words or a taste."""
+    words, offsets = flat_lists(queries["words"])
+    taste = flat_lists(queries["taste"])[0].reshape(-1, 4).T
+    place = (queries[name].to_numpy()[rows].astype(np.float64) for name in ("asks", "k", "at_lon", "at_lat"))
+    numbers = tuple(frozen((each + 0.0).view(np.uint64)) for each in (*place, *taste))  # -0.0 and 0.0 are one place
+    nowhere, none = frozen(np.empty(0)), np.zeros(len(rows) + 1, np.uint32)
+    return digests(numbers, nowhere, none, words, np.append(offsets[rows], offsets[-1]), np.zeros(len(rows), np.uint64))
 
 
 def file_ops(ops: pa.Table, frequencies: tuple[np.ndarray, np.ndarray]) -> pa.Table:
@@ -176,13 +190,15 @@ def encode_search(query: Query) -> dict[str, Any]:
         encoded = encode_query(anytime)
     except QueryError:  # more than a subscription may ask
         return dict(NOTHING)
-    if not isinstance(query, RangeQuery | NearestQuery):
+    if not isinstance(query, RangeQuery | NearestQuery | RelevantQuery):
         encoded |= {"asks": TERMS, "k": getattr(query, "k", 0)}
     return encoded | {"window": looked_back(query)}
 
 
 def looked_back(query: Query) -> int:
     """The length of a search's window in microseconds, NEVER where it has no beginning or no length that is known."""
+    if isinstance(query, RelevantQuery) and query.window is not None:
+        return query.window
     begin, end = query.after or query.since, query.until
     if begin and begin.ago is not None and (end is None or end.ago is not None):
         return max(begin.ago - (end.ago or 0 if end else 0), 0)
@@ -192,5 +208,6 @@ def looked_back(query: Query) -> int:
 def check_window(query: Query, longest: int | None) -> None:
     """Standing windows may not be longer than posts are kept."""
     window = query.after.ago if isinstance(query, TermsQuery | AggregateQuery) and query.after else None
+    window = query.window if isinstance(query, RelevantQuery) else window
     if longest is not None and window is not None and window > longest:
         raise BadInput(TOO_LONG)

@@ -9,12 +9,23 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.index.posts import chunk
-from nearcast.index.rows import Rows, flat_lists, frozen, is_first, is_text, optional_strings
+from nearcast.index.rows import SPECIAL, Rows, flat_lists, frozen, is_first, is_text, optional_strings
 from nearcast.index.subscriptions import EndLog, SubscriptionSet, Versions
 from nearcast.kernels.decide import ENDS, FRESH, REPLACES, SAME, UNKNOWN, decide
 from nearcast.kernels.lookup import sorted_members
 from nearcast.kernels.mix import id_keys
-from nearcast.model.ops import AGGREGATES, BEGINNING, DELETE, NEAREST, NEVER, SEARCH, SUBSCRIBE, TERMS, UNSUBSCRIBE
+from nearcast.model.ops import (
+    AGGREGATES,
+    BEGINNING,
+    DELETE,
+    NEAREST,
+    NEVER,
+    RELEVANT,
+    SEARCH,
+    SUBSCRIBE,
+    TERMS,
+    UNSUBSCRIBE,
+)
 from nearcast.model.posts import REJECTS
 from nearcast.pipeline.encode_ops import reject_rows
 
@@ -115,6 +126,9 @@ def _rows(ops: pa.Table, picked: np.ndarray, seq: np.ndarray, start: np.ndarray)
         k = np.where(asks == TERMS, ops["k"].to_numpy(), 0)
         beats = np.stack([ops["window"].to_numpy(), ops["beat"].to_numpy(), k, np.zeros_like(k)], axis=1)
         special["beats"] = np.where(reporting[:, None], beats, 0)
+    if (asks == RELEVANT).any():
+        special["words"], special["words_offsets"] = flat_lists(ops["words"])
+        special["tastes"] = _tastes(ops, asks == RELEVANT)
     boxes = np.stack([ops[name].to_numpy() for name in ("min_lon", "min_lat", "max_lon", "max_lat")], axis=1)
     return Rows(
         seq=seq, id=ops["id"].to_numpy(), id_text=optional_strings(ops["id_text"]), start=start, end=end, life=life,
@@ -123,3 +137,12 @@ def _rows(ops: pa.Table, picked: np.ndarray, seq: np.ndarray, start: np.ndarray)
         predicates=optional_strings(ops["predicates"]), columns=optional_strings(ops["columns"]),
         sql=optional_strings(ops["sql"]), **special,
     )  # fmt: skip
+
+
+def _tastes(ops: pa.Table, relevant: np.ndarray) -> np.ndarray:
+    """The `tastes` of Rows; 0 of all that do not ask for the most relevant."""
+    tastes = np.zeros((len(ops), SPECIAL["tastes"]))
+    for at, name in enumerate(("at_lon", "at_lat", "k")):
+        tastes[relevant, at] = ops[name].to_numpy()[relevant]
+    tastes[relevant, 3:] = flat_lists(ops["taste"])[0].reshape(-1, 4)
+    return tastes
