@@ -51,6 +51,12 @@ def duration(option: str, text: str) -> int:
     return length
 
 
+def spelt_length(length: int) -> str:
+    """A length of time as `duration` reads it, in the largest unit of which it is a whole number."""
+    unit = max((name for name in UNITS if length % UNITS[name] == 0), key=lambda name: UNITS[name], default="ms")
+    return f"{length / UNITS[unit]:g}{unit}"
+
+
 def optional_duration(option: str, text: str | None) -> int | None:
     """A duration; None for 'none' or where nothing was given."""
     return None if text is None or text.strip().lower() in ("none", "never", "forever") else duration(option, text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nearcast.cli.loading import loading
-from nearcast.cli.options import duration, mapping, optional_duration, world
+from nearcast.cli.options import UNITS, duration, mapping, optional_duration, spelt_length, world
 from nearcast.model.errors import BadInput
 
 if TYPE_CHECKING:
@@ -67,6 +67,14 @@ StopWords = Annotated[
     str | None, option("--stop-words", "Words that standing TopK leaves out from now on.", "english|FILE")
 ]
 Index = Annotated[str | None, option("--index", "Of subscriptions; fixed when the state is made.", "pyramid|gi2")]
+IdfPeriod = Annotated[
+    str | None,
+    option(
+        "--idf-period",
+        "Of stream time, after which words weigh by new statistics; a day unless given, fixed when the state is made.",
+        "6h",
+    ),
+]
 Accents = Annotated[
     bool | None, option("--keep-accents/--fold-accents", "Whether café is not cafe; fixed when the state is made.")
 ]
@@ -95,6 +103,7 @@ def run(
     derive: Derive = None,
     stop_words: StopWords = None,
     index: Index = None,
+    idf_period: IdfPeriod = None,
     keep_accents: Accents = None,
     batch_posts: BatchPosts = 800_000,
     deliver: Deliver = None,
@@ -124,7 +133,8 @@ def run(
     check_memory(memory)
     directory = StateDirectory(state.absolute())
     check_balanced(directory, balance, router)
-    fixed = fixed_settings(directory, keep=keep, index=index, keep_accents=keep_accents)
+    period = idf_length(idf_period)
+    fixed = fixed_settings(directory, keep=keep, index=index, keep_accents=keep_accents, idf_period=period)
     settings = Settings(
         workers=workers,
         router=router,
@@ -209,18 +219,27 @@ def fixed_settings(directory: "StateDirectory", **given: Any) -> dict[str, Any]:
     for name, allowed in choices.items():
         if given[name] is not None and given[name] not in allowed:
             raise BadInput(f"--{name} {given[name]!r} is unknown: give {' or '.join(allowed)}")
-    defaults = {"keep": "posts", "index": "pyramid", "keep_accents": False}
+    defaults = {"keep": "posts", "index": "pyramid", "keep_accents": False, "idf_period": UNITS["d"]}
     made_with = directory.newest().settings if directory.exists() else {}
     for name, value in made_with.items():
         if given.get(name) not in (None, value):
             option = {"keep_accents": "--keep-accents" if given[name] else "--fold-accents"}.get(
                 name, f"--{name} {given[name]}"
             )
+            if name == "idf_period":
+                option, value = f"--idf-period {spelt_length(given[name])}", spelt_length(value)
             raise BadInput(
                 f"{option}: {directory.root} was made with {name.replace('_', ' ')} = {value}, and that cannot change; "
                 "leave the option out, or start a new state directory"
             )
     return {name: given[name] if given[name] is not None else made_with.get(name, defaults[name]) for name in defaults}
+
+
+def idf_length(text: str | None) -> int | None:
+    length = None if text is None else duration("--idf-period", text)
+    if length is not None and length < UNITS["s"]:
+        raise BadInput(f"--idf-period {text} is too short: give a second or more")
+    return length
 
 
 def inputs_of(

@@ -1,6 +1,7 @@
 """What relevance (Skype, seed 004 §3) is worked out from: subscribers, posts as vectors, and the idf of a version."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import log
 
 import numpy as np
@@ -27,6 +28,10 @@ class Idf:
         return cls(0, 0, frozen(np.empty(0, np.uint64)), frozen(np.empty(0, np.int64)))
 
     def rarity(self) -> np.ndarray:
+        return self._rarity
+
+    @cached_property
+    def _rarity(self) -> np.ndarray:
         return frozen(rarities(np.float64(self.posts), frozen(self.count.astype(np.float64))))
 
     @property

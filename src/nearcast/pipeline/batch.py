@@ -11,11 +11,12 @@ import pyarrow as pa
 from nearcast.pipeline.align import align
 from nearcast.pipeline.balance import rebalance
 from nearcast.pipeline.commit import commit_batch, following
+from nearcast.pipeline.idf import sample_version
 from nearcast.pipeline.plan import Plan, open_frequencies
 from nearcast.pipeline.route import route_ops, route_posts, route_rejects
 from nearcast.pipeline.sampling import op_sample, own_sample, post_sample
 from nearcast.pipeline.second_round import second_round
-from nearcast.pipeline.settings import DERIVE, Settings
+from nearcast.pipeline.settings import DERIVE, IDF_PERIOD, Settings
 from nearcast.pipeline.work import work
 from nearcast.routing.routers import BLIND, DEFAULT, build
 from nearcast.routing.sample import Sample
@@ -32,7 +33,8 @@ Given: TypeAlias = pa.Table | Callable[[], pa.Table | None] | None
 
 def create(state: StateDirectory, settings: Settings) -> Manifest:
     """A new state, or the one that is there."""
-    return state.create({"keep_accents": settings.keep_accents, "index": settings.index, "keep": settings.keep})
+    names = ("keep_accents", "index", "keep", IDF_PERIOD)
+    return state.create({name: getattr(settings, name) for name in names})
 
 
 def begin(state: StateDirectory, settings: Settings, sample: Given = None, ops: Given = None) -> Manifest:
@@ -73,7 +75,8 @@ def first_router(
 ) -> Manifest:
     after = manifest
     if posts is not None and len(posts):
-        after = replace(after, first_post=posts["ts"][0].as_py(), segments=(sample_terms(state, settings, posts),))
+        known = sample_terms(state, settings, posts), sample_version(state, settings, posts)
+        after = replace(after, first_post=posts["ts"][0].as_py(), segments=known)
     plan = Plan(str(state.root), after, settings)
     asked = None if settings.router in (None, *BLIND) else given(ops)
     queries = op_sample(asked, plan.tokenizer, open_frequencies(plan), plan.regions)

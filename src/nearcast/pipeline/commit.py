@@ -11,6 +11,7 @@ from nearcast.pipeline.report import Report
 from nearcast.pipeline.relevance.ledger import numbered
 from nearcast.pipeline.settings import KEEP_SIZE, LEDGER_SINCE
 from nearcast.state.deletes import still_needed
+from nearcast.state.idf import kept_versions
 from nearcast.state.manifest import RESULTS, SEARCHES, STATISTICS, Manifest, SegmentRef, commit
 
 
@@ -48,7 +49,7 @@ def following(
     counts["batches"] = counts.get("batches", 0) + 1
     clocks = [report.clock for report in reports if report.clock is not None]
     clock = max([*clocks, *([] if before.clock is None else [before.clock])], default=None)
-    segments = recent(still_needed(before.replacing(gone, new)), plan.batch)
+    segments = kept_versions(recent(still_needed(before.replacing(gone, new)), plan.batch))
     return replace(
         before,
         query_id=query_id,

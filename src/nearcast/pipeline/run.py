@@ -22,7 +22,7 @@ from nearcast.pipeline.plan import open_router
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.sampling import sampled_ops
 from nearcast.pipeline.session import local_session, prime
-from nearcast.pipeline.settings import DERIVE, KEEP_SIZE, Inputs, Settings, size_of
+from nearcast.pipeline.settings import DERIVE, IDF_PERIOD, KEEP_SIZE, Inputs, Settings, size_of
 from nearcast.pipeline.source import OPS_LOG
 from nearcast.pipeline.strategies import check_balanced
 from nearcast.pipeline.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
@@ -37,7 +37,7 @@ from nearcast.state.manifest import Manifest
 from nearcast.state.sweep import empty_spool, sweep
 
 SWEEP_EVERY = 60.0
-FIXED = ("keep", "index", "keep_accents")  # what a state was created with, it stays with
+FIXED = ("keep", "index", "keep_accents", IDF_PERIOD)  # what a state was created with, it stays with
 
 
 def run(

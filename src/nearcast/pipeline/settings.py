@@ -12,6 +12,7 @@ UNITS |= {name: 1024**n for n, name in enumerate(("kib", "mib", "gib", "tib"), 1
 KEEP_SIZE = "keep_size"  # where they have what the last run would keep of posts
 LEDGER_SINCE = "ledger_since"  # and from which time on the ledger has all posts
 DERIVE = "derive"  # where a manifest's settings have what the state derives
+IDF_PERIOD = "idf_period"  # where they have how often a version of the term statistics is made
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Settings:
     router: str | None = None  # by name; None: the state's own, a uniform grid for a new one
     keep: str = "posts"  # or "none"
     index: str = "pyramid"  # or "gi2"
+    idf_period: int = DAY  # of stream time, after which words weigh by new statistics; fixed when a state is made
     keep_accents: bool = False
     max_future: int | None = DAY
     retention: int | None = None
