@@ -1,5 +1,6 @@
 """What relevance (Skype, seed 004 §3) is worked out from: subscribers, posts as vectors, and the idf of a version."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
@@ -64,6 +65,15 @@ class Vectors:
     @classmethod
     def of(cls, lon: np.ndarray, lat: np.ndarray, terms: np.ndarray, offsets: np.ndarray, idf: Idf) -> "Vectors":
         return cls(lon, lat, *idf.weigh(terms, offsets))
+
+    @classmethod
+    def join(cls, parts: Sequence["Vectors"]) -> "Vectors":
+        """Posts end to end."""
+        sizes = [np.diff(part.offsets) for part in parts]
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.empty(0, np.int64), *sizes]))]).astype(np.int64)
+        floats = [np.concatenate([np.empty(0), *(getattr(p, n) for p in parts)]) for n in ("lon", "lat", "weights")]
+        terms = np.concatenate([np.empty(0, np.uint64), *(part.terms for part in parts)])
+        return cls(floats[0], floats[1], terms, offsets, floats[2])
 
     def take(self, rows: np.ndarray) -> "Vectors":
         weights, _ = take_lists(self.weights, self.offsets, rows)

@@ -23,6 +23,7 @@ POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, 
 COARSE = "coarse"  # slots of posts that are no longer kept
 KEYWORDS, SEARCHES = "keywords", "searches"  # that leaves have learnt; that came with the stream
 LEDGER, BUFFERS = "ledger", "buffers"  # posts in the windows of subscriptions by relevance, and their k-skybands
+DISTRIBUTION = "distribution"  # of such subscriptions over workers
 IDF = "idf"  # term statistics of one version (`state.idf`)
 
 

@@ -32,6 +32,10 @@ RESULTS = pa.schema(
 # Those of `enter` and `leave` have two columns more, which segments without any need not have.
 NEAREST_RESULTS = RESULTS.append(pa.field("rank", pa.int64())).append(pa.field("distance_km", pa.float64()))
 
+# Of relevance: the score, and the version of idf that it was worked out by.
+RELEVANT_RESULTS = RESULTS.append(pa.field("rank", pa.int64())).append(pa.field("score", pa.float64()))
+RELEVANT_RESULTS = RELEVANT_RESULTS.append(pa.field("idf", pa.int64()))
+
 # And those of `report`: the rows as they are, and how many empty reports one stands for.
 REPORT_ROWS = pa.list_(pa.struct([("term", pa.string()), ("count", pa.int64())]))
 REPORT_RESULTS = pa.schema(
