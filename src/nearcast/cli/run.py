@@ -33,6 +33,16 @@ Workers = Annotated[int, option("--workers", "Partitions of the work.", min=1, m
 Balance = Annotated[
     str, option("--balance", "How leaves follow the load between batches: auto, off, or a strategy by name.", "NAME")
 ]
+TopkDistribution = Annotated[
+    str,
+    option(
+        "--topk-distribution",
+        "How subscribers to the most relevant posts are spread over workers: hashing, location, keyword, prefix, "
+        "spatial-first, keyword-first; auto takes prefix where posts have fewer words than there are workers, else "
+        "location. May change.",
+        "NAME",
+    ),
+]
 Retention = Annotated[
     str | None, option("--retention", "How long posts are kept at hand; for ever unless given.", "30d")
 ]
@@ -93,6 +103,7 @@ def run(
     router: Router = None,
     workers: Workers = 2,
     balance: Balance = "auto",
+    topk_distribution: TopkDistribution = "auto",
     retention: Retention = None,
     lateness: Lateness = "0s",
     max_future: MaxFuture = "1d",
@@ -125,11 +136,13 @@ def run(
         from nearcast.pipeline.strategies import check_balanced
         from nearcast.reader.stop_words import words_of
         from nearcast.routing.routers import check_router
+        from nearcast.routing.topk.distributions import check_distribution
         from nearcast.sources.derive.chosen import change, read_specs
         from nearcast.state.directory import StateDirectory
 
     if router is not None:
         check_router(router)
+    check_distribution(topk_distribution)
     check_memory(memory)
     directory = StateDirectory(state.absolute())
     check_balanced(directory, balance, router)
@@ -139,6 +152,7 @@ def run(
         workers=workers,
         router=router,
         balance=balance,
+        topk_distribution=topk_distribution,
         retention=optional_duration("--retention", retention),
         keep_size=None if keep_size is None else size_of(keep_size),
         keep_results=optional_duration("--keep-results", keep_results),

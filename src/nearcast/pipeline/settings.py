@@ -35,6 +35,7 @@ class Settings:
     stop_words: tuple[str, ...] = ()  # that reports of frequent terms leave out
     balance: str = "auto"  # or a strategy by name (`pipeline.strategies`), or "off"
     derive: tuple[str, ...] | None = None  # attributes, as `sources.derive.chosen` reads them; None: as the state does
+    topk_distribution: str = "auto"  # of subscribers by relevance over workers (`routing.topk.distributions`)
     ratio: float | None = None  # L_max / L_min from which on it acts; None: as `pipeline.strategies` says
 
 

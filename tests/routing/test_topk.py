@@ -1,0 +1,333 @@
+"""What every distribution of subscribers of relevance is held to: no pair of a subscriber and a post is lost."""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+from math import inf
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearcast.index.relevance import Idf, Tastes, Vectors
+from nearcast.model.errors import BadInput
+from nearcast.routing.topk.distributions import AUTO, KINDS, auto, build, check_distribution, load, save
+from nearcast.routing.topk.protocol import Distribution, lacking, messages, replication
+from tests.oracles.relevance import Post, Statistics, Taste, score
+
+World = tuple[list[Taste], list[Post]]
+EVERY = list(KINDS)
+BY_THETA = ("prefix", "spatial-first", "keyword-first")
+CREWS = (1, 2, 5, 32)
+EDGES = [(-180.0, 0.0), (180.0, 0.0), (0.0, 90.0), (17.0, 90.0), (0.0, -90.0), (-0.0, -0.0), (0.0, 0.0)]
+
+
+def some_word(random: Random, words: int) -> int:
+    """Low numbers often, high ones seldom; spread over 64 bits as terms are."""
+    return (1 + int(words * random.random() ** 3)) * 0x9E3779B97F4A7C15 % 2**64
+
+
+def crowd(random: Random, words: int = 30, subscribers: int = 60, posts: int = 60) -> World:
+    def place() -> tuple[float, float]:
+        if random.random() < 0.15:
+            return random.choice(EDGES)
+        return random.choice((10.0, 10.5, random.uniform(-180, 180))), random.choice((50.0, random.uniform(-90, 90)))
+
+    tastes = [
+        Taste(
+            *place(), frozenset(some_word(random, words) for _ in range(random.randint(1, 5))),
+            random.choice((0.0, 1.0, 0.5, random.random())), random.choice((1.0, 300.0, 20_100.0)), 3,
+        )
+        for _ in range(subscribers)
+    ]  # fmt: skip
+    return tastes, [
+        Post(i, i, *place(), tuple(some_word(random, words) for _ in range(random.randint(0, 9)))) for i in range(posts)
+    ]
+
+
+def one_word() -> World:
+    return [Taste(i, i, frozenset({7}), i / 9, 500.0, 3) for i in range(10)], [
+        Post(i, i, i, -i, (7,)) for i in range(10)
+    ]
+
+
+def one_point() -> World:
+    tastes, posts = crowd(Random(4))
+    return [Taste(5.0, 6.0, t.words, t.alpha, t.reach, t.k) for t in tastes], [
+        Post(p.id, p.ts, 5.0, 6.0, p.terms) for p in posts
+    ]
+
+
+def posts_alike() -> World:
+    tastes, _ = crowd(Random(5))
+    words = tuple(sorted(tastes[0].words | tastes[1].words))
+    return tastes, [Post(i, i, 10.0, 50.0, words) for i in range(20)]
+
+
+def subscribers_alike() -> World:
+    tastes, posts = crowd(Random(6))
+    return tastes[:1] * 30, posts
+
+
+def few_words() -> World:
+    return crowd(Random(7), words=3)
+
+
+WORLDS: dict[str, Callable[[], World]] = {
+    "crowded": lambda: crowd(Random(1)),
+    "many words": lambda: crowd(Random(2), words=2000),
+    "one word": one_word,
+    "one point": one_point,
+    "posts alike": posts_alike,
+    "subscribers alike": subscribers_alike,
+    "fewer words than workers": few_words,
+    "no posts": lambda: (crowd(Random(8))[0], []),
+    "no subscribers": lambda: ([], crowd(Random(9))[1]),
+    "nothing": lambda: ([], []),
+}
+
+
+class Cast:
+    """A world as the distributions take it, with the score of every pair by definition."""
+
+    def __init__(self, world: World, seed: int = 0) -> None:
+        tastes, posts = world
+        counts = Counter(term for post in posts for term in set(post.terms))
+        statistics = Statistics(len(posts), tuple(sorted(counts.items())))
+        self.scores = np.array([[score(t, p, statistics) for p in posts] for t in tastes], float)  # nan: no common word
+        self.scores = self.scores.reshape(len(tastes), len(posts))
+        self.frequency = np.array(sorted(counts), np.uint64), np.array([counts[term] for term in sorted(counts)])
+        idf = Idf(0, len(posts), *self.frequency)
+        self.tastes = Tastes(
+            *(np.array([getattr(t, name) for t in tastes], float) for name in ("lon", "lat", "alpha", "reach")),
+            np.array([t.k for t in tastes], np.int64), *idf.weigh(*flat([sorted(t.words) for t in tastes])),
+        )  # fmt: skip
+        self.posts = Vectors.of(
+            *(np.array([getattr(p, name) for p in posts], float) for name in ("lon", "lat")),
+            *flat([list(p.terms) for p in posts]), idf,
+        )  # fmt: skip
+        self.theta = np.array([self.some_theta(row, Random(f"{seed} {row}")) for row in range(len(tastes))])
+
+    def some_theta(self, row: int, random: Random) -> float:
+        """Often the score of a post exactly, which then is still wanted."""
+        scores = self.scores[row][~np.isnan(self.scores[row])].tolist()
+        return random.choice([0.0, inf, random.random(), *sorted(scores)[-6:], *sorted(scores)[-3:]])
+
+    def build(self, name: str, workers: int, **options: int) -> Distribution:
+        return build(name, self.tastes, self.theta, self.posts, workers, self.frequency, **options)
+
+
+@cache
+def cast_of(world: str) -> Cast:
+    return Cast(crowd(Random(3), 200, subscribers=200, posts=100) if world == "large" else WORLDS[world]())
+
+
+def flat(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([x for each in lists for x in each], np.uint64), np.cumsum([0, *map(len, lists)])
+
+
+def hold(distribution: Distribution, cast: Cast, ids: np.ndarray | None = None) -> int:
+    """Check the guarantee, and that masks have their shapes; how many pairs there were."""
+    holders, targets = distribution.holders(cast.tastes, cast.theta, ids), distribution.targets(cast.posts)
+    assert holders.shape == (len(cast.tastes), distribution.workers) and holders.dtype == np.bool_
+    assert targets.shape == (len(cast.posts), distribution.workers) and targets.dtype == np.bool_
+    assert holders.any(axis=1).all()
+    assert np.array_equal(targets.any(axis=1), np.diff(cast.posts.offsets) > 0)
+    wanted = cast.scores >= cast.theta[:, None]
+    together = holders.astype(int) @ targets.T.astype(int) > 0
+    assert not (wanted & ~together).any()
+    return int(wanted.sum())
+
+
+# -- the guarantee -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world", list(WORLDS))
+@pytest.mark.parametrize("name", EVERY)
+def test_no_pair_is_lost(name: str, world: str) -> None:
+    cast = cast_of(world)
+    for workers in CREWS:
+        pairs = hold(cast.build(name, workers), cast)
+        assert pairs > 20 or world in ("one point", "no posts", "no subscribers", "nothing")
+
+
+@given(st.integers(0, 2**32), st.sampled_from(EVERY), st.integers(1, 40), st.integers(1, 60))
+@settings(max_examples=60, deadline=None)
+def test_no_pair_of_a_random_world_is_lost(seed: int, name: str, workers: int, words: int) -> None:
+    cast = Cast(crowd(Random(seed), words, subscribers=25, posts=25), seed)
+    hold(cast.build(name, workers), cast)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_subscribers_and_posts_that_no_sample_has_shown_meet_too(name: str) -> None:
+    known, later = cast_of("fewer words than workers"), cast_of("many words")
+    for sample in (known, cast_of("nothing")):
+        for workers in CREWS:
+            assert hold(sample.build(name, workers), later) > 20
+
+
+@pytest.mark.parametrize("name", ["spatial-first", "keyword-first"])
+@pytest.mark.parametrize("parts", [1, 2, 3, 4, 8, 12, 99])
+def test_no_pair_is_lost_however_a_hybrid_is_cut(name: str, parts: int) -> None:
+    cast = cast_of("crowded")
+    assert hold(cast.build(name, 12, parts=parts), cast) > 20
+
+
+def test_the_papers_bound_of_the_prefix_loses_nothing_and_is_never_shorter() -> None:
+    cast = cast_of("crowded")
+    loose, tight = cast.build("prefix", 32, by_sum=True), cast.build("prefix", 32)
+    assert hold(loose, cast) == hold(tight, cast)
+    paper = loose.holders(cast.tastes, cast.theta)
+    ours = type(tight)(32, loose.cut).holders(cast.tastes, cast.theta)  # type: ignore[attr-defined, call-arg]
+    assert not (ours & ~paper).any() and ours.sum() < paper.sum()
+
+
+# -- rows, ids, theta --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_some_rows_alone_are_held_as_they_are_among_all(name: str) -> None:
+    cast = cast_of("crowded")
+    distribution = cast.build(name, 5)
+    rows = np.array([3, 40, 7, 7])
+    whole = distribution.holders(cast.tastes, cast.theta)
+    assert np.array_equal(distribution.holders(cast.tastes.take(rows), cast.theta[rows]), whole[rows])
+    assert np.array_equal(distribution.targets(cast.posts.take(rows)), distribution.targets(cast.posts)[rows])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_ids_spread_subscribers_that_ask_for_the_same(name: str) -> None:
+    cast = cast_of("subscribers alike")
+    distribution = cast.build(name, 4)
+    assert hold(distribution, cast, np.arange(30) * 4) > 20
+    half = np.full(30, 0.5)
+    used = distribution.holders(cast.tastes, half, np.arange(30) * 4).any(axis=0).sum()
+    assert used == 4 or name in ("keyword", *BY_THETA)
+    one = distribution.holders(cast.tastes, half)
+    assert (one == one[0]).all()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_lower_theta_takes_no_holder_away(name: str) -> None:
+    cast = cast_of("many words")
+    distribution = cast.build(name, 8)
+    held = [distribution.holders(cast.tastes, np.full(60, theta)) for theta in (inf, 1.2, 0.9, 0.6, 0.3, 0.0)]
+    for higher, lower in pairwise(held):
+        assert not (higher & ~lower).any()
+    assert distribution.follows_theta == bool((held[0] != held[-1]).any()) == (name in BY_THETA)
+
+
+def test_only_those_whose_prefix_must_cover_more_words_are_reallocated() -> None:
+    cast = cast_of("many words")
+    distribution = cast.build("prefix", 8)
+    held = distribution.holders(cast.tastes, np.full(60, 0.8))
+    assert not lacking(distribution, held, cast.tastes, np.full(60, 0.9)).any()
+    fell = np.where(np.arange(60) % 2, 0.8, 0.0)
+    lack = lacking(distribution, held, cast.tastes, fell)
+    grown = distribution.holders(cast.tastes, fell).sum(axis=1) > held.sum(axis=1)
+    assert np.array_equal(lack, grown) and 0 < lack.sum() < 30 and not lack[1::2].any()
+
+
+@pytest.mark.parametrize("name", BY_THETA)
+def test_with_theta_0_or_alpha_1_all_words_count(name: str) -> None:
+    cast = cast_of("crowded")
+    distribution = cast.build(name, 7)
+    everywhere = distribution.holders(cast.tastes, np.zeros(60))
+    near = cast.tastes.alpha == 1.0
+    some = distribution.holders(cast.tastes, np.full(60, 1.0))
+    assert near.any() and np.array_equal(some[near], everywhere[near]) and not np.array_equal(some, everywhere)
+
+
+def test_a_subscriber_without_words_has_a_holder_all_the_same() -> None:
+    cast = cast_of("crowded")
+    lon, one = np.array([3.0]), np.ones(1)
+    bare = Tastes(lon, lon, one, one, np.ones(1, np.int64), np.empty(0, np.uint64), np.zeros(2, np.int64), one[:0])
+    for name in EVERY:
+        assert cast.build(name, 5).holders(bare, one).sum() >= 1
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world", ["crowded", "many words", "one word", "fewer words than workers"])
+def test_replication_and_messages_are_within_the_bounds_of_table_2(world: str) -> None:
+    cast = cast_of(world)
+    words, terms = np.diff(cast.tastes.offsets), np.diff(cast.posts.offsets)
+    for workers in CREWS:
+        held = {name: cast.build(name, workers).holders(cast.tastes, cast.theta) for name in EVERY}
+        sent = {name: cast.build(name, workers).targets(cast.posts) for name in EVERY}
+        assert replication(held["hashing"]) == replication(held["location"]) == 1.0
+        for name in ("keyword", *BY_THETA):
+            assert (held[name].sum(axis=1) <= words).all()
+        for name in ("keyword", "prefix"):
+            assert (sent[name].sum(axis=1) <= np.minimum(terms, workers)).all()
+        assert messages(sent["hashing"]) == messages(sent["location"]) == pytest.approx(workers * (terms > 0).mean())
+        assert messages(sent["spatial-first"]) <= messages(sent["hashing"])
+        keyword = cast.build("keyword", workers)
+        by_prefix = KINDS["prefix"](workers, keyword.cut).holders(cast.tastes, cast.theta)  # type: ignore[attr-defined]
+        assert not (by_prefix & ~held["keyword"]).any()
+
+
+def test_prefix_has_fewer_copies_than_keyword_and_more_than_none() -> None:
+    cast = cast_of("large")
+    theta = np.nanquantile(np.where(np.isnan(cast.scores), 0.0, cast.scores), 0.99, axis=1)
+    ratios = [replication(cast.build(name, 16).holders(cast.tastes, theta)) for name in ("keyword", "prefix")]
+    by_word, by_prefix = ratios
+    assert 1.0 < by_prefix < by_word < 5.0
+
+
+def test_figures_of_nothing_are_0() -> None:
+    assert replication(np.zeros((0, 3), bool)) == messages(np.zeros((0, 3), bool)) == 0.0
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_worker_has_something_to_do(name: str) -> None:
+    cast = cast_of("large")
+    for workers in (2, 5, 16):
+        held = cast.build(name, workers).holders(cast.tastes, cast.theta).sum(axis=0)
+        assert (held > 0).all() and held.max() < 200 * 5 / workers**0.5
+
+
+# -- choosing and storing ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "workers", "name"),
+    [(9.0, 32, "prefix"), (9.0, 10, "prefix"), (9.0, 9, "location"), (37.0, 32, "location"), (9.0, 2, "location")],
+)
+def test_auto_is_prefix_where_posts_have_fewer_words_than_there_are_workers(
+    words: float, workers: int, name: str
+) -> None:
+    assert auto(words, workers) == name
+
+
+def test_auto_counts_the_words_of_the_sample() -> None:
+    cast = cast_of("crowded")
+    assert [cast.build(AUTO, workers).name for workers in (2, 32)] == ["location", "prefix"]
+
+
+def test_an_unknown_name_is_refused() -> None:
+    check_distribution("auto")
+    with pytest.raises(BadInput, match=r"--topk-distribution 'best' is unknown: give one of hashing, .*auto"):
+        check_distribution("best")
+
+
+@pytest.mark.parametrize("world", ["crowded", "nothing"])
+@pytest.mark.parametrize("name", EVERY)
+def test_what_is_loaded_is_what_was_saved(tmp_path: Path, name: str, world: str) -> None:
+    cast, later = cast_of(world), cast_of("many words")
+    for workers in (1, 5):
+        distribution = cast.build(name, workers)
+        path = tmp_path / f"{workers}.arrow"
+        assert save(distribution, path) == path.stat().st_size
+        loaded = load(path)
+        assert (loaded.name, loaded.workers) == (name, workers)
+        for seen in (cast, later):
+            assert np.array_equal(
+                loaded.holders(seen.tastes, seen.theta), distribution.holders(seen.tastes, seen.theta)
+            )
+            assert np.array_equal(loaded.targets(seen.posts), distribution.targets(seen.posts))
