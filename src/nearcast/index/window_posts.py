@@ -1,0 +1,323 @@
+"""The window of posts as an index (the message index of seed 004 §6.1), searched for many subscribers at once.
+
+The paper has an IR-tree of messages. Here posts come in batches and are searched for by thousands of subscribers
+together, so it is log-structured: a part for every batch, parts of like size merged. A part is the mirror image of the
+index of subscribers: lists of postings by term, each cut into blocks of like weight and place with a bound on what a
+post of the block can score (`kernels.window_build`, `kernels.window_posts`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from nearcast.index.relevance import Tastes, Vectors
+from nearcast.index.rows import freeze, frozen, take_lists
+from nearcast.kernels.cells import z_order
+from nearcast.kernels.grouping import numbered
+from nearcast.kernels.window_build import (
+    BLOCK,
+    CLASSES,
+    NUMBER,
+    OFFSET,
+    RECORD,
+    bound_blocks,
+    cut_blocks,
+    lay_posts,
+    lay_postings,
+)
+from nearcast.kernels.window_posts import FULL, GONE, finish, search_part
+
+FAN = 3  # parts are merged once the newer ones have so many times the posts of the oldest of them
+POOLED = 1 << 21  # entries of the pools of one round
+MORE = 8  # times the room where ties have filled a pool, and times the posts where conditions have left too few
+
+Keep = Callable[[int, np.ndarray], np.ndarray]
+
+
+class Numbered(Protocol):
+    """What is asked of a ledger: ts and order of the posts with numbers base, base + 1, …"""
+
+    @property
+    def base(self) -> int: ...
+    @property
+    def ts(self) -> np.ndarray: ...
+    @property
+    def order(self) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """Row by row (those of row i are [starts[i], starts[i + 1])), numbers and scores in answer order."""
+
+    starts: np.ndarray
+    numbers: np.ndarray
+    scores: np.ndarray
+
+
+@dataclass(frozen=True)
+class Part:
+    """Posts with numbers from `first` on, and their postings. See `kernels.window_build` for the arrays."""
+
+    first: int
+    term: np.ndarray
+    block_starts: np.ndarray
+    begins: np.ndarray
+    bounds: np.ndarray
+    posts: np.ndarray
+    weights: np.ndarray
+    records: np.ndarray
+    places: np.ndarray
+    own: np.ndarray
+    heights: np.ndarray
+    where: np.ndarray  # the post of each number from `first` on, or GONE
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def end(self) -> int:
+        """Its numbers are below this."""
+        return self.first + len(self.where)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(getattr(self, each.name).nbytes for each in fields(self) if each.name != "first")
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """As `search_part` takes them."""
+        vectors = self.records.view(np.float32)
+        return (
+            self.term, self.block_starts, self.begins, self.bounds, self.posts, self.weights, self.records, vectors,
+            self.places, self.own, self.heights, self.where,
+        )  # fmt: skip
+
+    @classmethod
+    def build(cls, vectors: Vectors, numbers: np.ndarray) -> "Part":
+        """`numbers` ascend."""
+        first = int(numbers[0])
+        codes, met = numbered(vectors.terms.view(np.int64), 0)
+        by_term = np.argsort(vectors.terms[met])
+        term = frozen(vectors.terms[met][by_term])
+        ranks = np.empty(len(met), np.uint32)
+        ranks[by_term] = np.arange(len(met), dtype=np.uint32)
+        perm = np.argsort(z_order(vectors.lon, vectors.lat))
+        offsets = vectors.offsets.astype(np.int64)
+
+        records = np.zeros((len(vectors) + 1, RECORD), np.uint32)
+        places = np.empty((len(vectors), 2))
+        own, heights = np.empty(len(codes), np.uint32), np.empty(len(codes))
+        counts = lay_posts(
+            vectors.lon, vectors.lat, codes, frozen(offsets), vectors.weights, ranks, term, frozen(numbers - first),
+            perm, records, records.view(np.float32), places, own, heights,
+        )  # fmt: skip
+        where = np.full(int(numbers[-1]) - first + 1, GONE, np.uint32)
+        where[records[:-1, NUMBER]] = np.arange(len(vectors), dtype=np.uint32)
+
+        starts = np.zeros(len(term) + 1, np.int64)
+        np.cumsum(counts, out=starts[1:])
+        posts, weights = np.empty(len(codes), np.uint32), np.empty(len(codes))
+        lay_postings(records, own, heights, starts, posts, weights)
+        block_starts = np.empty(len(term) + 1, np.int64)
+        long = int(np.count_nonzero(counts > BLOCK))
+        begins = np.empty(len(codes) // BLOCK + len(term) + CLASSES * long + 1, np.int64)
+        blocks = cut_blocks(starts, posts, weights, block_starts, begins)
+        begins = begins[: blocks + 1].copy()
+        bounds = np.empty((blocks, 6), np.float32)
+        bound_blocks(begins, posts, weights, records.view(np.float32), bounds)
+        return cls(first, term, block_starts, begins, bounds, posts, weights, records, places, own, heights, where)
+
+    @classmethod
+    def merge(cls, parts: "list[Part]", since: int) -> "Part | None":
+        """Parts of ascending numbers as one, without posts of numbers below `since`."""
+        laid = [part.since(since) for part in parts]
+        numbers = np.concatenate([each for _, each in laid])
+        if not len(numbers):
+            return None
+        columns = [np.concatenate([getattr(each, name) for each, _ in laid]) for name in ("lon", "lat")]
+        terms, weights = (np.concatenate([getattr(each, name) for each, _ in laid]) for name in ("terms", "weights"))
+        sizes = np.concatenate([np.diff(each.offsets) for each, _ in laid])
+        offsets = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        return cls.build(Vectors(*columns, terms, offsets, weights), numbers)
+
+    def since(self, number: int) -> tuple[Vectors, np.ndarray]:
+        """Its posts with numbers from `number` on, in their order, and their numbers."""
+        posts = self.where[max(0, number - self.first) :]
+        posts = posts[posts != GONE].astype(np.int64)
+        offsets = self.records[:, OFFSET].astype(np.int64)
+        own, ends = take_lists(self.own, offsets, posts)
+        weights, _ = take_lists(self.heights, offsets, posts)
+        places = self.places[posts]
+        lon, lat = np.ascontiguousarray(places[:, 0]), np.ascontiguousarray(places[:, 1])
+        vectors = Vectors(lon, lat, self.term[own], ends, weights)
+        return vectors, self.first + self.records[posts, NUMBER].astype(np.int64)
+
+
+class WindowPosts:
+    """Posts of one version of the idf, by number; `best` finds those that score highest.
+
+    `add` costs some microseconds a post, merging included; `drop` forgets posts that no window reaches any more.
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.since = 0
+        self.looked = 0
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self.parts)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self.parts)
+
+    @property
+    def end(self) -> int:
+        """All posts have numbers below this."""
+        return self.parts[-1].end if self.parts else self.since
+
+    def add(self, vectors: Vectors, first_number: int) -> None:
+        """Posts with numbers first_number, first_number + 1, …, which are above all there were."""
+        if first_number < self.end:
+            raise ValueError(f"posts from number {first_number} on, after those below {self.end}")
+        if not len(vectors):
+            return
+        self.parts.append(Part.build(vectors, first_number + np.arange(len(vectors), dtype=np.int64)))
+        newer = 0
+        merged = len(self.parts)
+        for at in range(len(self.parts) - 1, -1, -1):
+            if newer >= FAN * len(self.parts[at]):
+                merged = at
+            newer += len(self.parts[at])
+        if merged < len(self.parts):
+            one = Part.merge(self.parts[merged:], self.since)
+            self.parts[merged:] = [one] if one else []
+
+    def drop(self, before: int) -> None:
+        """Posts with numbers below this are asked for no more. Parts of them go; one that is half of them is rebuilt."""
+        self.since = max(self.since, before)
+        kept = []
+        for part in self.parts:
+            gone = np.count_nonzero(part.where[: max(0, self.since - part.first)] != GONE)
+            if 2 * gone > len(part):
+                one = Part.merge([part], self.since)
+                kept += [one] if one else []
+            else:
+                kept.append(part)
+        self.parts = kept
+
+    def best(
+        self, tastes: Tastes, rows: np.ndarray, n: np.ndarray, bounds: np.ndarray, ledger: Numbered, hidden: np.ndarray,
+        keep: Keep | None = None,
+    ) -> Found:  # fmt: skip
+        """For each of `rows` of the subscribers, its `n` best posts whose order is not below its bound, and all that tie
+        with the last of them. Posts of `hidden` numbers (sorted) are left out, and those that the ledger has not.
+
+        With `keep`, only posts count for which `keep(row, numbers)` is true; it is asked row by row, so rows without
+        conditions should come in a call of their own.
+        """
+        if keep is None:
+            return self._search(tastes, rows, n, bounds, ledger, hidden)
+        wanted = n.astype(np.int64)
+        found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        left = np.arange(len(rows))
+        while len(left):
+            tried = self._search(tastes, rows[left], wanted[left], bounds[left], ledger, hidden)
+            short = []
+            for i, at in enumerate(left):
+                mine = slice(tried.starts[i], tried.starts[i + 1])
+                numbers, scores = tried.numbers[mine], tried.scores[mine]
+                mask = keep(int(rows[at]), numbers)
+                if len(numbers) >= wanted[at] > 0 and np.count_nonzero(mask) < n[at]:
+                    short.append(at)
+                    continue
+                numbers, scores = numbers[mask], scores[mask]
+                if len(scores) > n[at] > 0:
+                    tied = int(np.count_nonzero(scores >= scores[n[at] - 1]))
+                    numbers, scores = numbers[:tied], scores[:tied]
+                found[int(at)] = numbers, scores
+            left = np.array(short, np.int64)
+            wanted[left] *= MORE
+        return _joined([found[i] for i in range(len(rows))])
+
+    def _search(
+        self, tastes: Tastes, rows: np.ndarray, n: np.ndarray, bounds: np.ndarray, ledger: Numbered, hidden: np.ndarray
+    ) -> Found:
+        n = np.minimum(n, len(self)).astype(np.int64)
+        rows, bounds = rows.astype(np.int64), bounds.astype(np.int64)
+        firsts = np.full(len(rows), ledger.base, np.int64)
+        if len(bounds) and bounds.max() > 0:
+            firsts += np.searchsorted(np.maximum.accumulate(ledger.order), bounds)
+        room = 2 * n + 64
+        out_sizes = np.zeros(len(rows), np.int64)
+        pieces: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        todo = np.argsort(room, kind="stable")
+        while len(todo):
+            again = []
+            for some in _rounds(todo, room):
+                sizes, numbers, scores = self._round(tastes, rows, n, bounds, firsts, ledger, hidden, some, room)
+                full = sizes == FULL
+                again.append(some[full])
+                out_sizes[some[~full]] = sizes[~full]
+                pieces.append((some[~full], numbers, scores))
+            todo = np.concatenate(again)
+            room[todo] *= MORE
+        return _in_order(out_sizes, pieces)
+
+    def _round(
+        self, tastes: Tastes, rows: np.ndarray, n: np.ndarray, bounds: np.ndarray, firsts: np.ndarray,
+        ledger: Numbered, hidden: np.ndarray, some: np.ndarray, room: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+        """(sizes, numbers, scores) of `some` of the rows; the size is FULL where ties need more room."""
+        wide = int(room[some].max())
+        limits = np.minimum(wide, n[some] + np.maximum(16, n[some] // 2))
+        pool = np.empty((len(some), wide)), np.empty((len(some), wide), np.int64), limits, np.empty(wide)
+        sizes, floors = np.zeros(len(some), np.int64), np.full(len(some), -1.0)
+        taste = (tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights)
+        order, base = frozen(ledger.order), np.int64(ledger.base)
+        given = tuple(frozen(each[some]) for each in (rows, n, bounds, firsts))
+        for part in sorted(self.parts, key=len, reverse=True):
+            self.looked += search_part(
+                np.int64(part.first), part.arrays, taste, *given, base, order, frozen(hidden), pool, sizes, floors
+            )
+        finish(pool, sizes, given[1], base, frozen(ledger.ts), order)
+        inside = np.arange(wide) < sizes[:, None]
+        return sizes, pool[1][inside], pool[0][inside]
+
+
+def _rounds(todo: np.ndarray, room: np.ndarray) -> list[np.ndarray]:
+    """Rows in groups whose pools fit in memory together."""
+    out, begin = [], 0
+    while begin < len(todo):
+        wide = room[todo[begin:]]
+        fit = np.flatnonzero(wide * np.arange(1, len(wide) + 1) > POOLED)
+        size = max(1, int(fit[0])) if len(fit) else len(wide)
+        out.append(todo[begin : begin + size])
+        begin += size
+    return out
+
+
+def _in_order(sizes: np.ndarray, pieces: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Found:
+    """What was found of some rows at a time, by row."""
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    numbers, scores = np.empty(starts[-1], np.int64), np.empty(starts[-1])
+    for rows, some_numbers, some_scores in pieces:
+        own = sizes[rows]
+        at = np.arange(len(some_numbers)) + np.repeat(starts[rows] - np.cumsum(own) + own, own)
+        numbers[at], scores[at] = some_numbers, some_scores
+    return Found(starts, numbers, scores)
+
+
+def _joined(found: list[tuple[np.ndarray, np.ndarray]]) -> Found:
+    starts = np.zeros(len(found) + 1, np.int64)
+    np.cumsum([len(numbers) for numbers, _ in found], out=starts[1:])
+    numbers = np.concatenate([np.empty(0, np.int64), *(each for each, _ in found)])
+    return Found(starts, numbers, np.concatenate([np.empty(0), *(each for _, each in found)]))

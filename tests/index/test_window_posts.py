@@ -1,0 +1,261 @@
+"""The window of posts gives what going through all of its posts gives."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearcast.index.relevance import Idf, Tastes, Vectors
+from nearcast.index.rows import frozen
+from nearcast.index.window_posts import Found, WindowPosts
+from nearcast.kernels import window_posts as kernel
+from nearcast.kernels.relevance import nearness
+from nearcast.kernels.window_build import unit_vector
+from tests.oracles.relevance import Post, Statistics, Taste, score
+
+HALF_THE_WORLD = 20_015.2
+NONE = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    base: int
+    ts: np.ndarray
+    order: np.ndarray
+
+    @classmethod
+    def of(cls, posts: list[Post], base: int) -> "Ledger":
+        ranked = sorted(range(len(posts)), key=lambda i: (posts[i].ts, posts[i].id))
+        order = np.empty(len(posts), np.int64)
+        order[ranked] = np.arange(len(posts))
+        return cls(base, frozen(np.array([post.ts for post in posts], np.int64)), frozen(order))
+
+
+def vectors(posts: list[Post], statistics: Statistics) -> Vectors:
+    offsets = np.cumsum([0, *(len(post.terms) for post in posts)])
+    terms = np.array([term for post in posts for term in post.terms], np.uint64)
+    lon, lat = (np.array([getattr(post, name) for post in posts], np.float64) for name in ("lon", "lat"))
+    return Vectors.of(lon, lat, terms, offsets, idf_of(statistics))
+
+
+def idf_of(statistics: Statistics) -> Idf:
+    terms, counts = zip(*sorted(statistics.counts), strict=True) if statistics.counts else ((), ())
+    return Idf(1, statistics.posts, frozen(np.array(terms, np.uint64)), frozen(np.array(counts, np.int64)))
+
+
+def tastes(of: list[Taste], statistics: Statistics) -> Tastes:
+    offsets = np.cumsum([0, *(len(each.words) for each in of)])
+    words = np.array([word for each in of for word in sorted(each.words)], np.uint64)
+    plain = (np.array([getattr(each, name) for each in of], np.float64) for name in ("lon", "lat", "alpha", "reach"))
+    k = np.array([each.k for each in of], np.int64)
+    return Tastes(*plain, k, *idf_of(statistics).weigh(words, offsets))
+
+
+def brute(
+    posts: list[Post], base: int, taste: Taste, n: int, bound: int, hidden: set[int], statistics: Statistics
+) -> list[tuple[int, float]]:
+    """(number, score) of the n best inside, and of all that tie with the last, best first."""
+    order = Ledger.of(posts, base).order
+    scored = [(base + i, score(taste, post, statistics)) for i, post in enumerate(posts) if order[i] >= bound]
+    found = [(number, value) for number, value in scored if value is not None and number not in hidden]
+    found.sort(key=lambda each: (-each[1], -posts[each[0] - base].ts, posts[each[0] - base].id))
+    return [each for each in found if len(found) <= n or (n > 0 and each[1] >= found[n - 1][1])] if n else []
+
+
+def answers(found: Found) -> list[list[tuple[int, float]]]:
+    return [
+        list(zip(found.numbers[a:b].tolist(), found.scores[a:b].tolist(), strict=True))
+        for a, b in zip(found.starts[:-1], found.starts[1:], strict=True)
+    ]
+
+
+PLACES = [(0.0, 0.0), (180.0, 10.0), (-180.0, 10.0), (179.999, 10.0), (-60.0, 90.0), (30.0, -90.0), (0.001, 0.0)]
+places = st.one_of(
+    st.sampled_from(PLACES),
+    st.tuples(st.floats(-180, 180, allow_subnormal=False), st.floats(-90, 90, allow_subnormal=False)),
+)
+WORDS = [3, 2**63 + 5, 2**64 - 1, 77, 1_000_003, 2**40]
+texts = st.lists(st.sampled_from(WORDS), max_size=6).map(tuple)
+alphas = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1, allow_subnormal=False))
+reaches = st.sampled_from([1.0, 12.5, 3_000.0, HALF_THE_WORLD])
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> tuple[list[list[Post]], list[Taste], Statistics]:
+    """Batches of posts whose ids and times need not ascend, subscribers, and term statistics."""
+    sizes = draw(st.lists(st.integers(0, 12), min_size=1, max_size=8))
+    drawn = st.lists(st.tuples(st.integers(0, 6), places, texts), min_size=sum(sizes), max_size=sum(sizes))
+    ids = draw(st.permutations(range(sum(sizes))))
+    posts = [Post(i, ts, *place, text) for i, (ts, place, text) in zip(ids, draw(drawn), strict=True)]
+    ends = np.cumsum([0, *sizes])
+    batches = [posts[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    people = st.builds(
+        lambda place, words, alpha, reach, k: Taste(*place, words, alpha, reach, k),
+        places, st.frozensets(st.sampled_from([*WORDS, 4]), min_size=1), alphas, reaches, st.integers(1, 30),
+    )  # fmt: skip
+    counts = tuple((word, draw(st.integers(0, 50))) for word in sorted(draw(st.sets(st.sampled_from(WORDS)))))
+    return batches, draw(st.lists(people, min_size=1, max_size=6)), Statistics(50, counts)
+
+
+@settings(max_examples=150, deadline=None)
+@given(windows(), st.integers(0, 5), st.data())
+def test_the_best_are_those_of_going_through_all(
+    case: tuple[list[list[Post]], list[Taste], Statistics], base: int, data: st.DataObject
+) -> None:
+    batches, people, statistics = case
+    window, posts = WindowPosts(), [post for batch in batches for post in batch]
+    at = base
+    for batch in batches:
+        window.add(vectors(batch, statistics), at)
+        at += len(batch)
+    rows = np.array(data.draw(st.permutations(range(len(people)))), np.int64)
+    n = np.array([data.draw(st.integers(0, 40)) for _ in people], np.int64)
+    bounds = np.array([data.draw(st.integers(0, len(posts))) for _ in people], np.int64)
+    hidden = data.draw(st.sets(st.integers(base, base + len(posts)), max_size=4))
+    gone = np.array(sorted(hidden), np.int64)
+    found = window.best(tastes(people, statistics), rows, n, bounds, Ledger.of(posts, base), gone)
+    expected = [
+        brute(posts, base, people[row], int(count), int(bound), hidden, statistics)
+        for row, count, bound in zip(rows, n, bounds, strict=True)
+    ]
+    assert answers(found) == expected
+
+
+def many(count: int, seed: int, words: int = 12) -> list[Post]:
+    """Posts in a few towns, of few words, so that lists are long and scores tie."""
+    rng = np.random.default_rng(seed)
+    towns = [*PLACES, *zip(rng.uniform(-180, 180, 6).tolist(), rng.uniform(-80, 80, 6).tolist(), strict=True)]
+    out = []
+    for i in range(count):
+        lon, lat = towns[rng.integers(len(towns))]
+        if rng.random() < 0.7:
+            lon, lat = float(np.clip(lon + rng.normal(0, 0.1), -180, 180)), float(np.clip(lat + rng.normal(0, 0.1), -90, 90))
+        text = tuple(int(each) for each in (rng.zipf(1.4, rng.integers(1, 7)) % words + 1) * 2**58)
+        out.append(Post(count - i, int(rng.integers(count // 3 + 1)), lon, lat, text))
+    return out
+
+
+def some_people(posts: list[Post], count: int, seed: int) -> list[Taste]:
+    rng = np.random.default_rng(seed)
+    out = []
+    for _ in range(count):
+        post = posts[rng.integers(len(posts))]
+        words = frozenset(post.terms[: rng.integers(1, 6)])
+        alpha = float(rng.choice([0.0, 1.0, rng.random(), rng.random()]))
+        reach = float(rng.choice([1.0, 50.0, 5_000.0, HALF_THE_WORLD]))
+        out.append(Taste(post.lon, post.lat, words, alpha, reach, 20))
+    return out
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_long_lists_short_windows_and_ties_give_the_same_as_going_through_all(seed: int) -> None:
+    posts = many(1_500, seed)
+    statistics = Statistics(1_000, tuple((term * 2**58, 1_000 // term) for term in range(1, 10)))
+    people = some_people(posts, 40, seed)
+    window = WindowPosts()
+    for first in range(0, 1_500, 300):
+        window.add(vectors(posts[first : first + 300], statistics), 7 + first)
+    rng = np.random.default_rng(seed)
+    rows, n = np.arange(40), rng.choice([1, 5, 55, 400, 5_000], 40)
+    bounds = rng.choice([0, 0, 700, 1_450], 40)
+    hidden = np.sort(rng.choice(1_500, 50, replace=False)) + 7
+    found = window.best(tastes(people, statistics), rows, n, bounds, Ledger.of(posts, 7), hidden)
+    for row, mine in enumerate(answers(found)):
+        expected = brute(posts, 7, people[row], int(n[row]), int(bounds[row]), set(hidden.tolist()), statistics)
+        assert mine == expected
+
+
+def test_all_that_tie_with_the_last_are_found() -> None:
+    posts = [Post(i, i % 5, 1.0, 2.0, (9,)) for i in range(500)]
+    window = WindowPosts()
+    window.add(vectors(posts, Statistics()), 0)
+    taste = tastes([Taste(1.0, 2.0, frozenset({9}), 0.5, 10.0, 20)], Statistics())
+    found = window.best(taste, np.array([0]), np.array([1]), np.array([0]), Ledger.of(posts, 0), NONE)
+    assert found.numbers.tolist() == sorted(range(500), key=lambda i: (-(i % 5), i))
+
+
+def test_conditions_are_asked_until_enough_posts_meet_them() -> None:
+    posts = many(600, 5)
+    statistics = Statistics(600, ())
+    people = some_people(posts, 10, 5)
+    window = WindowPosts()
+    window.add(vectors(posts, statistics), 0)
+    asked: list[int] = []
+
+    def seventh(row: int, numbers: np.ndarray) -> np.ndarray:
+        asked.append(row)
+        return np.asarray(numbers % 7 == row % 7)
+
+    n = np.full(10, 12)
+    found = window.best(
+        tastes(people, statistics), np.arange(10), n, np.zeros(10, np.int64), Ledger.of(posts, 0), NONE, seventh
+    )
+    for row, mine in enumerate(answers(found)):
+        hidden = {number for number in range(600) if number % 7 != row % 7}
+        assert mine == brute(posts, 0, people[row], 12, 0, hidden, statistics)
+    assert len(asked) > len(set(asked)) == 10
+
+
+def test_parts_are_few_and_hold_the_posts_that_were_not_dropped() -> None:
+    posts = many(2_000, 1)
+    window, statistics = WindowPosts(), Statistics()
+    for first in range(0, 2_000, 20):
+        window.add(vectors(posts[first : first + 20], statistics), first)
+        window.drop(first - 500)
+        assert len(window.parts) <= 12
+        assert min(first + 20, 520) <= len(window) <= 1_200
+    people = some_people(posts, 10, 2)
+    since = 1_480
+    ledger = Ledger.of(posts[since:], since)
+    found = window.best(tastes(people, statistics), np.arange(10), np.full(10, 30), np.zeros(10, np.int64), ledger, NONE)
+    for row, mine in enumerate(answers(found)):
+        assert mine == brute(posts[since:], since, people[row], 30, 0, set(), statistics)
+
+
+def test_numbers_that_the_ledger_has_not_are_in_no_window() -> None:
+    posts = [Post(i, i, 0.0, 0.0, (1,)) for i in range(10)]
+    window = WindowPosts()
+    window.add(vectors(posts, Statistics()), 0)
+    taste = tastes([Taste(0.0, 0.0, frozenset({1}), 0.5, 10.0, 20)], Statistics())
+    order = np.array([-1, 0, 1, 2], np.int64)  # of 4 … 7
+    found = window.best(taste, np.array([0]), np.array([20]), np.array([0]), Ledger(4, np.arange(4), order), NONE)
+    assert found.numbers.tolist() == [7, 6, 5]
+
+
+def test_posts_come_in_order_of_their_numbers() -> None:
+    window = WindowPosts()
+    window.add(vectors([Post(1, 1, 0.0, 0.0, (1,))], Statistics()), 5)
+    with pytest.raises(ValueError, match="from number 5 on, after those below 6"):
+        window.add(vectors([Post(2, 1, 0.0, 0.0, (1,))], Statistics()), 5)
+
+
+@pytest.mark.parametrize("rows", [NONE, np.array([0])])
+def test_an_empty_window_has_nothing_for_anyone(rows: np.ndarray) -> None:
+    taste = tastes([Taste(0.0, 0.0, frozenset({1}), 0.5, 10.0, 20)], Statistics())
+    counts = np.full(len(rows), 3)
+    found = WindowPosts().best(taste, rows, counts, np.zeros(len(rows), np.int64), Ledger.of([], 0), NONE)
+    assert found.starts.tolist() == [0] * (len(rows) + 1) and not len(found.numbers)
+
+
+@settings(max_examples=300, deadline=None)
+@given(places, places, reaches)
+def test_a_chord_bounds_nearness_from_above(one: tuple[float, float], two: tuple[float, float], reach: float) -> None:
+    (x, y, z), (a, b, c) = unit_vector(*one), np.float32(unit_vector(*two))
+    chord = float(np.sqrt((x - a) ** 2 + (y - b) ** 2 + (z - c) ** 2))
+    true = nearness(*one, *two, reach)
+    assert true - 1e-12 <= kernel.most_near(chord, reach) <= 1.0
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.floats(0.01, 1), min_size=2, max_size=6), st.data())
+def test_a_word_bounds_the_cosine_of_all_from_it_on(post: list[float], data: st.DataObject) -> None:
+    asked = data.draw(st.lists(st.floats(0.0, 1), min_size=len(post), max_size=len(post)))
+    p, q = np.array(post) / np.linalg.norm(post), np.array(asked)
+    q /= max(1e-9, float(np.linalg.norm(q)))
+    lighter, heavier = data.draw(st.floats(0, 1)), data.draw(st.floats(0, 1))
+    least, most = p[0] * lighter * (1 - 1e-6), p[0] + (1.0 - p[0]) * heavier + 1e-6
+    bound = kernel.most_alike(q[0], least, most, float(np.linalg.norm(q[1:])), 2.0)
+    assert p @ q <= bound + 1e-12
+    assert bound <= np.linalg.norm(q) + 1e-5 or bound <= q[0] * most + 2.0
