@@ -27,7 +27,7 @@ SYNTAX = [
     (
         "SELECT * FROM stream «WHER» a = 1",
         "WHER does not",
-        "WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, FOR, SYNC or the end; did you mean WHERE?",
+        "WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, FOR, SYNC, WINDOW or the end; did you mean WHERE?",
     ),
     ("SELECT * FROM stream WHERE text «CONTIANS» 'flood'", "CONTIANS", "CONTAINS or OVERLAPS; did you mean CONTAINS?"),
     (W + "loc «INSDE» RECT(1, 2, 3, 4)", "INSDE does not belong here", "expected INSIDE; did you mean INSIDE?"),
@@ -133,17 +133,10 @@ MEANING = [
 ]
 KINDS = [
     (
-        "SELECT * FROM stream ORDER BY «RELEVANCE»(POINT(151.2, -33.87), 'ramen', 0.6, 5 km) DESC WINDOW 4 HOURS",
-        "most relevant (ORDER BY RELEVANCE)",
-    ),
-    ("SELECT TopK(text) FROM stream «WINDOW» 4 HOURS", "(WINDOW)"),
-    (
         "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT(1, 2)) LIMIT 1 «SYNC» 1 minute",
         "(SYNC) of anything but aggregates and TopK",
     ),
-    ("SELECT Count(id) FROM stream «WINDOW» 4 HOURS", "(WINDOW)"),
     ("SELECT * FROM stream «SYNC» 1 minute", "(SYNC) of anything but aggregates and TopK"),
-    ("SELECT * FROM stream «WINDOW» 1000000 POSTS", "(WINDOW)"),
 ]
 WORDS = [
     (W + "text CONTAINS «''»", "no word", ""),

@@ -25,6 +25,8 @@ TEXTS = [
     "SELECT Count(id) AS n, TopK(text, {n}), t FROM stream WHERE p < {m} GROUP BY t HAVING n > {m} AND Max(p) <> {s}"
     " ORDER BY n DESC LIMIT {n} SYNC {m} mins",
     "SELECT APPROXIMATE TopK(text, {n}), Sum({m}) FROM stream",
+    "SELECT * FROM stream WHERE a = {s} ORDER BY RELEVANCE(POINT({n}, {m}), {s}, 0.5, {n} km) DESC LIMIT 20"
+    " WINDOW {m} POSTS",
 ]
 numbers = st.one_of(
     st.integers(-200, 200).map(str), st.floats(-99, 99).map(repr), st.sampled_from(["1.", ".5", "+3", "1e2", "2E-1"])

@@ -6,6 +6,7 @@ from typing import Any
 
 from nearcast.language.grammar import FUNCTIONS
 from nearcast.language.messages import Span, nearest, pointed, shown
+from nearcast.language.relevance import WINDOWS
 from nearcast.language.syntax import (
     Call,
     Clause,
@@ -21,7 +22,16 @@ from nearcast.language.syntax import (
 )
 from nearcast.language.times import moment
 from nearcast.model.errors import QueryError
-from nearcast.model.queries import AggregateQuery, Measure, NearestQuery, Query, RangeQuery, Statement, TermsQuery
+from nearcast.model.queries import (
+    AggregateQuery,
+    Measure,
+    NearestQuery,
+    Query,
+    RangeQuery,
+    RelevantQuery,
+    Statement,
+    TermsQuery,
+)
 
 _SHOWN = 8  # names of attributes in a message
 _SLIDES = "time AFTER '1 hour ago'"
@@ -32,6 +42,9 @@ def check_subscription(statement: Statement) -> None:
     query = statement.query
     if isinstance(query, TermsQuery | AggregateQuery):
         _check_reports(statement, query)
+        return
+    if isinstance(query, RelevantQuery):
+        _check_relevance(statement, query)
         return
     bounds = (query.after, query.since, query.until)
     if any(bound and bound.ago is not None for bound in bounds):
@@ -132,6 +145,17 @@ def _check_reports(statement: Statement, query: TermsQuery | AggregateQuery) -> 
     if query.beat is None:
         message = f"a subscription to {what} reports on a beat, and this one has none"
         raise _at(statement, _function(sql), message, "SYNC 1 minute at the end")
+
+
+def _check_relevance(statement: Statement, query: RelevantQuery) -> None:
+    """The most relevant are kept over a window that slides (seed 004 §3)."""
+    sql = statement.sql
+    if query.after or query.since or query.until:
+        message = "the posts of this subscription are those of a window that slides, and no time bounds them"
+        raise _at(statement, next((each.span for each in _times(sql)), None), message, f"{WINDOWS} at the end")
+    if query.window_posts is None and query.window is None:
+        message = "a subscription to the most relevant is over a window that slides, and this one has none"
+        raise _at(statement, _clause(sql, "LIMIT"), message, f"{WINDOWS} after the LIMIT")
 
 
 def _at(statement: Statement, span: Span | None, message: str, expected: str) -> QueryError:

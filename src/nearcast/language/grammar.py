@@ -124,5 +124,6 @@ PLAIN_WORDS = {
     "LIMIT": "LIMIT",
     "FOR": "FOR",
     "SYNC": "SYNC",
+    "WINDOW": "WINDOW",
     "$END": "the end",
 }

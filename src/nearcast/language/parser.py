@@ -10,10 +10,11 @@ from nearcast.language.keywords import Tokenizer
 from nearcast.language.measures import number_of_terms, whole
 from nearcast.language.messages import nearest, pointed, shown
 from nearcast.language.places import point_of
+from nearcast.language.relevance import RELEVANCE, is_relevance, relevance
 from nearcast.language.syntax import Call, Clause, Item, Name, Order, Select, read_select, span_of
 from nearcast.language.templates import read_template
 from nearcast.model.errors import QueryError
-from nearcast.model.queries import AggregateQuery, NearestQuery, Query, RangeQuery, Statement, TermsQuery
+from nearcast.model.queries import AggregateQuery, NearestQuery, Query, RangeQuery, RelevantQuery, Statement, TermsQuery
 from nearcast.model.regions import Region
 
 _COLUMNS = {"id": "id", "ts": "ts", "time": "ts", "lon": "lon", "lat": "lat", "text": "text"}
@@ -41,14 +42,20 @@ def _meaning(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[st
         _check_topk(sql, select, clauses)
     elif not groups:
         _check_posts(sql, clauses)
-    if "WINDOW" in clauses:
-        raise pointed(sql, clauses["WINDOW"].span, "a sliding window (WINDOW) is not in this version yet")
+    scored = not topk and not groups and is_relevance(clauses)
+    if "WINDOW" in clauses and not scored:
+        message = "WINDOW is for the most relevant (ORDER BY RELEVANCE); anything else is asked over a time"
+        raise pointed(sql, clauses["WINDOW"].span, message, "time AFTER '4 hours ago' in the WHERE")
     where = vars(conditions(sql, select, tokenizer, regions))
     query: Query
     if topk:
         query = TermsQuery(**where, k=number_of_terms(sql, topk), beat=beat(sql, clauses))
     elif groups:
         query = AggregateQuery(**where, **aggregate(sql, select, clauses))
+    elif scored:
+        timed = any(where[name] for name in ("after", "since", "until"))
+        asked = relevance(sql, clauses, tokenizer, timed)
+        query = RelevantQuery(**where, **asked, columns=_columns(sql, select.items))
     elif place := _place(sql, clauses):
         query = NearestQuery(
             **where, lon=place[0], lat=place[1], k=_number_of_posts(sql, clauses), columns=_columns(sql, select.items)
@@ -94,6 +101,9 @@ def _check_posts(sql: str, clauses: _Clauses) -> None:
     if "HAVING" in clauses:
         message = "HAVING is a condition on groups, and this query has none"
         raise pointed(sql, clauses["HAVING"].span, message, "a GROUP BY, or WHERE for a condition on posts")
+    if "SYNC" in clauses and is_relevance(clauses):
+        message = "the most relevant are kept at all times, and what enters or leaves is told at once, not on a beat"
+        raise pointed(sql, clauses["SYNC"].span, message, "no SYNC")
     if "SYNC" in clauses:
         message = "reporting on a beat (SYNC) of anything but aggregates and TopK is not in this version yet"
         raise pointed(sql, clauses["SYNC"].span, message)
@@ -102,33 +112,36 @@ def _check_posts(sql: str, clauses: _Clauses) -> None:
 
 
 def _check_order(sql: str, clause: Clause) -> None:
-    """Posts come newest first or nearest first."""
+    """Posts come newest first, nearest first or most relevant first."""
     order: Order = clause.body[0]
+    ties = "id"
     if isinstance(order.operand, Call):
         first, expected = "nearest", _DISTANCE
-        _check_distance(sql, order.operand.name)
-        if order.direction and order.descending:
+        if _function(sql, order.operand.name) == "RELEVANCE":
+            first, expected, ties = "most relevant", RELEVANCE, "time and id"
+        elif order.direction and order.descending:
             raise pointed(sql, order.direction, "the nearest come first; there is no farthest", "ASC, or nothing")
     else:
         first, expected = "newest", "time DESC"
         if order.operand.text.lower() not in ("time", "ts") or not order.descending:
-            message = "posts come newest first, or nearest first, in no other order"
-            raise pointed(sql, order.operand.span, message, f"time DESC, {_DISTANCE} or no ORDER BY")
+            message = "posts come newest first, nearest first or most relevant first, in no other order"
+            expected = f"time DESC, {_DISTANCE}, {RELEVANCE} or no ORDER BY"
+            raise pointed(sql, order.operand.span, message, expected)
     if len(clause.body) > 1:
-        message = f"posts come {first} first, ties by id, in no other order"
+        message = f"posts come {first} first, ties by {ties}, in no other order"
         raise pointed(sql, span_of(clause.body[1].operand), message, f"{expected}, and nothing more")
 
 
-def _check_distance(sql: str, name: Name) -> None:
+def _function(sql: str, name: Name) -> str:
+    """DISTANCE or RELEVANCE, by which posts can be ordered."""
     function = nearest(name.text, ("DISTANCE", "RELEVANCE", *FUNCTIONS.values()))
     if function.lower() != name.text.lower():
         message = f"there is no function {shown(name.text)}"
-        raise pointed(sql, name.span, message, f"time DESC or {_DISTANCE}", function)
-    if function == "RELEVANCE":
-        raise pointed(sql, name.span, "most relevant (ORDER BY RELEVANCE) is not in this version yet")
-    if function != "DISTANCE":
+        raise pointed(sql, name.span, message, f"time DESC, {_DISTANCE} or {RELEVANCE}", function)
+    if function not in ("DISTANCE", "RELEVANCE"):
         message = f"{function} is of groups, and this query gives posts"
         raise pointed(sql, name.span, message, f"{function} in the SELECT as well, or time DESC or {_DISTANCE}")
+    return function
 
 
 # -- nearest -----------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def region_of(sql: str, node: Operand, regions: Mapping[str, Region]) -> Region:
             return _rect(sql, arguments)
         case "CIRCLE":
             lon, lat = _degrees(sql, arguments[0], "longitude"), _degrees(sql, arguments[1], "latitude")
-            return Circle(lon, lat, _radius_km(sql, arguments[2]))
+            return Circle(lon, lat, kilometres(sql, arguments[2], "radius"))
         case _:
             return _polygon(sql, arguments[0])
 
@@ -88,18 +88,19 @@ def _degrees(sql: str, argument: Argument, kind: str) -> float:
     return argument.value
 
 
-def _radius_km(sql: str, argument: Argument) -> float:
+def kilometres(sql: str, argument: Argument, what: str) -> float:
+    """A length on the ground in km, not negative: `what` says whose."""
     if isinstance(argument, Number):
         end = argument.span.end
-        raise pointed(sql, Span(end, end + 1), "the radius has no unit", "km or m")
+        raise pointed(sql, Span(end, end + 1), f"the {what} has no unit", "km or m")
     if not isinstance(argument, Quantity):
-        raise pointed(sql, span_of(argument), "this is no radius", "a number and km or m")
+        raise pointed(sql, span_of(argument), f"this is no {what}", "a number and km or m")
     number, unit = argument.number, argument.unit
     if unit.text.lower() not in _KM:
-        message = f"a radius is in km or m, not in {shown(unit.text)}"
+        message = f"a {what} is in km or m, not in {shown(unit.text)}"
         raise pointed(sql, unit.span, message, "km or m", nearest(unit.text, _KM))
     if number.value < 0 or not isfinite(number.value):
-        raise pointed(sql, number.span, "no such radius", "a number from 0 up")
+        raise pointed(sql, number.span, f"no such {what}", "a number from 0 up")
     return number.value * _KM[unit.text.lower()]
 
 

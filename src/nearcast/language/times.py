@@ -9,7 +9,7 @@ from nearcast.language.syntax import Number, Quantity, String
 from nearcast.model.queries import TimeBound
 
 SECOND = 1_000_000
-_UNITS = {
+UNITS = {
     **dict.fromkeys(("second", "seconds", "sec", "secs"), SECOND),
     **dict.fromkeys(("minute", "minutes", "min", "mins"), 60 * SECOND),
     **dict.fromkeys(("hour", "hours"), 3600 * SECOND),
@@ -49,11 +49,11 @@ def moment(sql: str, node: String | Number) -> TimeBound:
 
 
 def _length(sql: str, number: str, number_span: Span, unit: str, unit_span: Span) -> int:
-    if unit.lower() not in _UNITS:
+    if unit.lower() not in UNITS:
         message = f"{shown(unit)} is no unit of time"
-        raise pointed(sql, unit_span, message, "seconds, minutes, hours, days or weeks", nearest(unit, _UNITS))
+        raise pointed(sql, unit_span, message, "seconds, minutes, hours, days or weeks", nearest(unit, UNITS))
     try:
-        length = float(number) * _UNITS[unit.lower()]
+        length = float(number) * UNITS[unit.lower()]
     except ValueError:
         raise pointed(sql, number_span, f"{shown(number)} is no number", "a number") from None
     if not 0 <= length <= _LONGEST:
