@@ -1,0 +1,45 @@
+"""Buffers under every policy against the definition, batch by batch."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearcast.index.skyband import Buffers
+from nearcast.index.skyband_delta import Delta, replay
+from nearcast.index.skyband_policy import CostBased, Kmax, PlainSkyband, Policy
+from tests.index.skyband_world import Shape, World
+
+POLICIES = {
+    "cost": CostBased(200.0),
+    "cost, no room": CostBased(50.0, most=1.0, fill=1.0),
+    "cost, dear searches": CostBased(1e6, arrivals=np.full(5, 0.4), expiries=np.full(5, 0.6)),
+    "kmax": Kmax(6),
+    "kmax is k": Kmax(1),
+    "plain": PlainSkyband(),
+    "plain, original": PlainSkyband(1.0),
+    "plain, all": PlainSkyband(0.0),
+}
+
+shapes = st.builds(
+    Shape,
+    seed=st.integers(0, 2**32 - 1),
+    batches=st.integers(1, 25),
+    most_posts=st.sampled_from([1, 3, 12]),
+    levels=st.sampled_from([0, 1, 2, 5]),
+    late=st.sampled_from([0.0, 0.2, 0.7]),
+    still=st.sampled_from([0.0, 0.3]),
+    deletes=st.sampled_from([0.0, 0.3]),
+    renewals=st.sampled_from([0.0, 0.2]),
+    wordless=st.sampled_from([0.0, 0.3, 0.9]),
+    ks=st.sampled_from([(1, 2, 3, 7), (2,), (3, 1000)]),
+)
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@settings(max_examples=30)
+@given(shape=shapes)
+def test_buffers_are_the_skyband_above_theta_after_every_batch(policy: Policy, shape: Shape) -> None:
+    world = World(shape, policy)
+    for _ in range(shape.batches):
+        world.step()
