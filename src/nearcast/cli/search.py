@@ -24,18 +24,25 @@ def search(
         str | None,
         typer.Option("--stop-words", metavar="english|FILE", help="Words that TopK leaves out."),
     ] = None,
+    idf: Annotated[
+        int | None,
+        typer.Option("--idf", metavar="V", help="The version of the idf that RELEVANCE uses; the newest unless given."),
+    ] = None,
     bulk: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Many searches (id and sql; JSON Lines, CSV or Parquet), as a Spark job."),
     ] = None,
 ) -> None:
-    """Ask once, and get rows: posts newest first, the nearest posts, the most frequent terms, or aggregates by group.
-    Needs no Spark; works while a run goes on.
+    """Ask once, and get rows: posts newest first, the nearest or the most relevant posts, the most frequent terms, or
+    aggregates by group. Needs no Spark; works while a run goes on.
 
     [dim]nearcast search --state state "SELECT * FROM stream WHERE loc INSIDE CIRCLE(-0.12, 51.5, 5 km)
     AND text OVERLAPS 'coffee espresso' AND time AFTER '2 hours ago' LIMIT 20"
 
     nearcast search --state state "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT(2.35, 48.86)) LIMIT 10"
+
+    nearcast search --state state "SELECT * FROM stream
+    ORDER BY RELEVANCE(POINT(151.2, -33.87), 'ramen sushi discount', 0.6) DESC LIMIT 20"
 
     nearcast search --state state "SELECT TopK(text, 20) FROM stream WHERE time AFTER '1 hour ago'" --stop-words english
 
@@ -46,15 +53,18 @@ def search(
     """
     if (sql is None) == (bulk is None):
         raise BadInput('give one question, "SELECT …", or many with --bulk FILE')
+    if bulk is not None and idf is not None:
+        raise BadInput("--idf is for one question: searches in bulk use the newest version")
     if bulk is not None:
         search_in_bulk(existing(state), bulk)
         return
     assert sql is not None
     from nearcast.cli.tables import messages, print_rows
     from nearcast.reader.explain import Explained
+    from nearcast.reader.found import Found
     from nearcast.reader.opened import State
 
-    found = State(existing(state).root).search(sql, stop_words)
+    found = State(existing(state).root).search(sql, stop_words, idf)
     if isinstance(found, Explained):
         print_rows(found, form, ("step", "detail"))
         return
@@ -63,7 +73,12 @@ def search(
         messages().print(f"nearcast: {found.notice}", soft_wrap=True)
     if form is Format.table:
         rows = "row" if len(found) == 1 else "rows"
-        messages().print(f"{len(found):,} {rows}, {found.candidates_checked:,} candidates checked", style="dim")
+        by = (
+            f", scores by version {found.idf} of the idf"
+            if isinstance(found, Found) and found.score is not None
+            else ""
+        )
+        messages().print(f"{len(found):,} {rows}, {found.candidates_checked:,} candidates checked{by}", style="dim")
 
 
 def search_in_bulk(state: "StateDirectory", path: Path) -> None:
@@ -106,4 +121,4 @@ def _columns(found: "Answer") -> tuple[str, ...]:
     if not isinstance(found, Found):
         return found.columns
     columns = found.columns or row_names(found.posts.column_names)
-    return columns if found.distance_km is None else (*columns, "distance_km")
+    return (*columns, *found.ranked)

@@ -18,13 +18,16 @@ from nearcast.model.queries import (
     NearestQuery,
     Query,
     RangeQuery,
+    RelevantQuery,
     Statement,
     TermsQuery,
 )
 from nearcast.model.regions import Region
 from nearcast.reader.aggregated import Aggregated
+from nearcast.reader.found import Found
 from nearcast.reader.reader import Reader
-from nearcast.reader.rows import iso
+from nearcast.reader.relevant import score_parts
+from nearcast.reader.rows import iso, post_rows
 from nearcast.routing.table import RoutingTable
 from nearcast.state.manifest import ARCHIVE, POSTS
 
@@ -50,11 +53,15 @@ class Explained:
         return self.to_arrow().to_pandas()
 
 
-def explain(reader: Reader, statement: Statement, stop_words: str | Iterable[str] | None = None) -> Explained:
-    """Carry the search out and say how: which leaves and segments it concerned, what was read, how many candidates."""
-    reader.check(statement)
+def explain(
+    reader: Reader, statement: Statement, stop_words: str | Iterable[str] | None = None, idf: int | None = None
+) -> Explained:
+    """Carry the search out and say how: which leaves and segments it concerned, what was read, how many candidates; and
+    of the most relevant what each score is made of.
+    """
+    reader.check(statement, idf)
     query = statement.query
-    found = reader.answer(query, stop_words)
+    found = reader.answer(query, stop_words, idf)
     clock = BEGINNING if reader.manifest.clock is None else reader.manifest.clock
     encoded = encode_query(query, clock)
     refs = [*reader.manifest.of(POSTS), *reader.manifest.of(ARCHIVE)]
@@ -76,6 +83,7 @@ def explain(reader: Reader, statement: Statement, stop_words: str | Iterable[str
         *((("kept", found.notice),) if found.notice else ()),
         ("order", _order(query)),
         ("rows", f"{len(found):,}"),
+        *(_scores(reader, query, found) if isinstance(query, RelevantQuery) and isinstance(found, Found) else ()),
     ]
     return Explained(tuple(steps))
 
@@ -90,12 +98,26 @@ def _order(query: Query) -> str:
             return "newest first, ties by id" + ("" if limit is None else f", the first {limit:,}")
         case NearestQuery():
             return f"nearest to ({query.lon:g}, {query.lat:g}) first, ties by id, the first {query.k:,}"
+        case RelevantQuery():
+            place = f"({query.lon:g}, {query.lat:g}), alpha {query.alpha:g}, reach {query.reach_km:,.0f} km"
+            return f"most relevant to {place} first, ties by later time, then id, the first {query.k:,}"
         case TermsQuery():
             return f"most frequent first, ties by term, the first {query.k:,}"
         case AggregateQuery():
             first = [_value(each.value) + (" descending" if each.descending else "") for each in query.order]
             by = ", ".join((*first, *query.group_by)) or "one row"
             return by + ("" if query.limit is None else f", the first {query.limit:,}")
+
+
+def _scores(reader: Reader, query: RelevantQuery, found: Found) -> Iterator[tuple[str, str]]:
+    """The version of the idf, and of each row the parts of its score."""
+    window = "all posts" if query.window_posts is None else f"the newest {query.window_posts:,} posts"
+    yield "idf", f"version {found.idf}; {window}"
+    for row, parts in zip(post_rows(found.posts, ("id",)), score_parts(reader, query, found), strict=True):
+        near = f"{query.alpha:g} × nearness {parts.nearness:.6f} ({parts.km:,.3f} km)"
+        alike = f"{1 - query.alpha:g} × cosine {parts.cosine:.6f}"
+        words = " + ".join(f"{word} {mine:.6f} × {theirs:.6f}" for word, mine, theirs in parts.words)
+        yield f"score of {row['id']}", f"{parts.score:.6f} = {near} + {alike} ({words})"
 
 
 def _value(value: Measure | str) -> str:

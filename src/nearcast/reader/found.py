@@ -89,22 +89,31 @@ class Found(Answered):
     """Posts in the order of the answer. Which they are is settled; texts and attributes are read when asked for, from
     files that stay mapped whatever the writer does.
 
-    `distance_km` is there for the nearest.
+    `distance_km` is there for the nearest; `score`, and the version of the idf that it comes from, for the most
+    relevant.
     """
 
     picked: tuple[Picked, ...]
     columns: tuple[str, ...] | None
     effort: Effort = field(default_factory=Effort)
     distance_km: np.ndarray | None = None
+    score: np.ndarray | None = None
+    idf: int | None = None
 
     def __len__(self) -> int:
         return sum(len(each.rows) for each in self.picked)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         rows = post_rows(self.posts, self.columns)
-        if self.distance_km is None:
-            return iter(rows)
-        return ({**row, "distance_km": km} for row, km in zip(rows, self.distance_km.tolist(), strict=True))
+        for name, values in self.ranked.items():
+            rows = [{**row, name: value} for row, value in zip(rows, values.tolist(), strict=True)]
+        return iter(rows)
+
+    @property
+    def ranked(self) -> dict[str, np.ndarray]:
+        """What the answer is ordered by, where that is no column of a post."""
+        by = {"distance_km": self.distance_km, "score": self.score}
+        return {name: values for name, values in by.items() if values is not None}
 
     @cached_property
     def posts(self) -> pa.Table:
@@ -143,8 +152,7 @@ class Found(Answered):
         if self.columns is not None:
             missing = pa.nulls(len(table))
             out = {name: out.get(name, missing) for name in self.columns}
-        if self.distance_km is not None:
-            out["distance_km"] = arrow(self.distance_km)
+        out |= {name: arrow(values) for name, values in self.ranked.items()}
         return pa.table(out)
 
 

@@ -59,19 +59,22 @@ class State:
         self._seen = changed if settled else 0
         return reader
 
-    def search(self, sql: str, stop_words: str | Iterable[str] | None = None) -> Answer | Explained:
+    def search(
+        self, sql: str, stop_words: str | Iterable[str] | None = None, idf: int | None = None
+    ) -> Answer | Explained:
         """The rows of a SELECT, or the plan of an EXPLAIN SELECT.
 
-        `stop_words` are left out of counts of frequent terms: 'english', the path of a file of words, or words.
+        `stop_words` are left out of counts of frequent terms: 'english', the path of a file of words, or words. `idf`
+        is the version of the term statistics that scores of RELEVANCE come from, the newest unless given.
         """
         for _ in range(ATTEMPTS):
             reader = self.reader
             try:
                 statement = parse(sql, reader.tokenizer, reader.regions)
                 if statement.explain:
-                    return explain(reader, statement, stop_words)
-                reader.check(statement)
-                return reader.answer(statement.query, stop_words)
+                    return explain(reader, statement, stop_words, idf)
+                reader.check(statement, idf)
+                return reader.answer(statement.query, stop_words, idf)
             except FileNotFoundError as error:  # the writer has gone on and swept: take its newest manifest
                 missing = error
                 self._seen = 0

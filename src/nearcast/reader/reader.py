@@ -1,4 +1,6 @@
-"""A state directory opened for reading: the three searches of SSTD, and the aggregates of STAR, over one manifest."""
+"""A state directory opened for reading, over one manifest: the three searches of SSTD, the aggregates of STAR, and the
+most relevant posts of Skype.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,13 +26,24 @@ from nearcast.language import check_search, encode_query, parse
 from nearcast.model.errors import BadInput
 from nearcast.model.ops import BEGINNING
 from nearcast.model.posts import ATTRIBUTE_KINDS
-from nearcast.model.queries import AggregateQuery, Conditions, NearestQuery, Query, RangeQuery, Statement, TermsQuery
+from nearcast.model.queries import (
+    AggregateQuery,
+    Conditions,
+    NearestQuery,
+    Query,
+    RangeQuery,
+    RelevantQuery,
+    Statement,
+    TermsQuery,
+)
 from nearcast.reader.aggregated import Aggregated, asks_for_attributes, cached_groups, check_known, groups_of
 from nearcast.reader.approximate import bounded_terms
 from nearcast.reader.coarsely import is_for_coarse_slots, with_coarse
 from nearcast.reader.cores import cores
 from nearcast.reader.dictionary import spelt, spelt_words
 from nearcast.reader.found import Counted, Effort, Found, Hit, ordered, pick
+from nearcast.reader.newest import Cut
+from nearcast.reader.relevant import find_relevant
 from nearcast.reader.segments import OpenFiles
 from nearcast.reader.stop_words import stop_terms
 from nearcast.state.deletes import deletes_for
@@ -70,20 +83,23 @@ class Reader:
         self.cache = cache
         self.tokenizer = Tokenizer(keep_accents=bool(self.manifest.settings.get("keep_accents")))
         self.regions = Regions(self.state.root)
-        self._refs = sorted((*self.manifest.of(POSTS), *self.manifest.of(ARCHIVE)), key=lambda ref: -ref.max_ts)
+        self.cuts: dict[int, Cut] = {}  # windows of so many posts
+        self.refs = sorted((*self.manifest.of(POSTS), *self.manifest.of(ARCHIVE)), key=lambda ref: -ref.max_ts)
 
-    def search(self, sql: str, stop_words: str | Iterable[str] | None = None) -> Answer:
+    def search(self, sql: str, stop_words: str | Iterable[str] | None = None, idf: int | None = None) -> Answer:
         """Answer a `SELECT` from the posts kept and archived."""
         statement = parse(sql, self.tokenizer, self.regions)
-        self.check(statement)
-        return self.answer(statement.query, stop_words)
+        self.check(statement, idf)
+        return self.answer(statement.query, stop_words, idf)
 
-    def check(self, statement: Statement) -> None:
+    def check(self, statement: Statement, idf: int | None = None) -> None:
         """Raises QueryError where a statement makes no sense as a search, or as an aggregate of the posts that there
         are. (Posts that no post happens to be like are no mistake: they are none.)
         """
         check_search(statement)
-        if self._refs and asks_for_attributes(statement.query):
+        if idf is not None and not isinstance(statement.query, RelevantQuery):
+            raise BadInput("a version of the idf is for ORDER BY RELEVANCE: this search has no scores")
+        if self.refs and asks_for_attributes(statement.query):
             derived = [spec.partition("=")[0] for spec in self.manifest.settings.get("derive") or ()]
             check_known(statement, {**{name: set(ATTRIBUTE_KINDS) for name in derived}, **self.attributes})
 
@@ -91,18 +107,20 @@ class Reader:
     def attributes(self) -> dict[str, set[str]]:
         """The attributes that posts have, and the kinds of their values."""
         found: dict[str, set[str]] = {}
-        for ref in self._refs:
+        for ref in self.refs:
             for column in self.files.attribute_columns(ref):
                 name, _, kind = column.rpartition(":")
                 found.setdefault(name, set()).add(kind)
         return found
 
-    def answer(self, query: Query, stop_words: str | Iterable[str] | None = None) -> Answer:
+    def answer(self, query: Query, stop_words: str | Iterable[str] | None = None, idf: int | None = None) -> Answer:
         match query:
             case RangeQuery():
                 return self.range(query)
             case NearestQuery():
                 return self.nearest(query)
+            case RelevantQuery():
+                return find_relevant(self, query, idf)
             case TermsQuery():
                 return self.terms(query, stop_words)
             case AggregateQuery():
@@ -125,7 +143,7 @@ class Reader:
                 hits.append((each.segment, found.rows))
                 times.append(each.segment.ts_of(found.rows))
                 question = _narrowed(question, times, query.limit)
-        effort = self._effort(question, looked)
+        effort = self.effort(question, looked)
         if not hits:
             return Found((), query.columns, effort)
         return Found(pick(hits, ordered(hits, -np.concatenate(times), query.limit)), query.columns, effort)
@@ -161,7 +179,7 @@ class Reader:
                 break
             wanted = min(MORE * wanted, total)
         order = ordered(hits, km, k) if len(km) else NOTHING
-        effort = self._effort(question, looked)
+        effort = self.effort(question, looked)
         return Found(pick(hits, order), columns, effort, km[order])
 
     def terms(self, query: TermsQuery, stop_words: str | Iterable[str] | None = None) -> Counted:
@@ -169,12 +187,12 @@ class Reader:
         stop = stop_terms(stop_words, self.tokenizer)
         question, opened = self._open(query, ())
         terms, sums, parts = greatest(_count(opened, question), query.k, stop)
-        words = spelt(self._dictionary, terms) if len(terms) else []
+        words = spelt(self.dictionary, terms) if len(terms) else []
         best = sorted(zip(words, sums.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))[: query.k]
         looked = tuple((each.ref.name, part.looked) for each, part in zip(opened, parts, strict=True))
         posts = sum(part.posts for part in parts)
         counts = tuple(n for _, n in best)
-        return Counted(tuple(word for word, _ in best), counts, posts, self._effort(question, looked))
+        return Counted(tuple(word for word, _ in best), counts, posts, self.effort(question, looked))
 
     def aggregate(self, query: AggregateQuery, stop_words: str | Iterable[str] | None = None) -> Aggregated:
         """One row a group, in the order of the query."""
@@ -182,11 +200,11 @@ class Reader:
         question, columns = self.question(query), (*shape.by, *shape.measured)
         coarsely = is_for_coarse_slots(query) and self._exact_since(question) is not None
         partial, looked, cached = self._groups(question, shape, columns, query.approximate and not coarsely)
-        effort, posts = self._effort(question, looked), int(partial.groups.posts.sum())
+        effort, posts = self.effort(question, looked), int(partial.groups.posts.sum())
         stop = stop_terms(stop_words, self.tokenizer)
 
         def spell(terms: np.ndarray) -> pa.StringArray:
-            return spelt_words(self._dictionary, terms)
+            return spelt_words(self.dictionary, terms)
 
         if coarsely:
             tally = self._coarse_slots.tally(question)
@@ -212,18 +230,18 @@ class Reader:
     @cached_property
     def posts(self) -> list[tuple[str, PostSegment, np.ndarray]]:
         """The segments of posts, and the deleted rows of each: what a cache is of."""
-        refs = [ref for ref in self._refs if ref.kind == POSTS]
+        refs = [ref for ref in self.refs if ref.kind == POSTS]
         held = [(ref, self.files.segment(ref.name)) for ref in refs]
         return [(ref.name, segment, self.files.gone(self.manifest, ref, segment)) for ref, segment in held]
 
     @property
-    def _dictionary(self) -> list[TermTable]:
+    def dictionary(self) -> list[TermTable]:
         return [self.files.terms(ref.name) for ref in self.manifest.of(TERMS)]
 
     # -- what is kept --------------------------------------------------------------------------------------------------
 
-    def _effort(self, question: Question, looked: Sequence[tuple[str, Looked]]) -> Effort:
-        skipped = len(self._refs) - len({name for name, _ in looked})
+    def effort(self, question: Question, looked: Sequence[tuple[str, Looked]]) -> Effort:
+        skipped = len(self.refs) - len({name for name, _ in looked})
         return Effort(tuple(looked), skipped, self.manifest.batch, self._exact_since(question))
 
     def _exact_since(self, question: Question) -> int | None:
@@ -254,7 +272,7 @@ class Reader:
         """
         if self.manifest.settings.get("keep") == "none":
             raise BadInput("this state keeps no posts (--keep none): there is nothing to search")
-        refs = [ref for ref in self._refs if ref.kind in kinds and not question.is_apart(ref.min_ts, ref.max_ts)]
+        refs = [ref for ref in self.refs if ref.kind in kinds and not question.is_apart(ref.min_ts, ref.max_ts)]
         return [self._opened(ref, question, columns) for ref in refs]
 
     def _opened(self, ref: SegmentRef, question: Question, columns: Sequence[str] | None) -> Opened:
