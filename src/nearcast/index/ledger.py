@@ -62,12 +62,22 @@ class Ledger:
         by_time = np.searchsorted(ts, self.manifest.clock - length, side="right")
         return np.where(posts > 0, np.maximum(len(self) - posts, 0), by_time).astype(np.int64)
 
+    def firsts(self) -> list[tuple[SegmentRef, int]]:
+        """Its segments, each with the number of its first post."""
+        return [(ref, first_number(ref)) for ref in self.refs]
+
     @cached_property
     def deleted(self) -> np.ndarray:
         """Numbers of the posts that are deleted, sorted."""
+        return self.deleted_in(None)
+
+    def deleted_in(self, batch: int | None) -> np.ndarray:
+        """Those that a batch has deleted, or all."""
         found = [np.empty(0, np.int64)]
         for ref, part in zip(self.refs, self.parts, strict=True):
             deletes = deletes_for(self.state, self.manifest, ref)
+            if batch is not None and len(deletes):
+                deletes = deletes.filter(pc.equal(deletes["batch"], batch))
             if len(deletes):
                 near = np.flatnonzero(np.isin(part.id, deletes["id"].to_numpy()))
                 texts = take_posts(part.posts().select(["id_text"]), near)["id_text"].combine_chunks()

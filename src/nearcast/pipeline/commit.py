@@ -7,8 +7,8 @@ from typing import Any
 from nearcast.pipeline.effects import judged, timed
 from nearcast.pipeline.observe import KEPT
 from nearcast.pipeline.plan import Plan
-from nearcast.pipeline.report import Report
 from nearcast.pipeline.relevance.ledger import numbered
+from nearcast.pipeline.report import Report
 from nearcast.pipeline.settings import KEEP_SIZE, LEDGER_SINCE
 from nearcast.state.deletes import still_needed
 from nearcast.state.idf import kept_versions

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nearcast.pipeline.answers import answer_searches
+from nearcast.pipeline.idf import freeze
 from nearcast.pipeline.keep_size import keep_size
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.recount import recount
+from nearcast.pipeline.relevance.rounds import rank
 from nearcast.pipeline.report import Report, Round
 from nearcast.pipeline.reports import send_reports
 from nearcast.pipeline.settle import settle
@@ -15,14 +17,18 @@ from nearcast.state.manifest import Manifest, SegmentRef
 
 
 def second_round(plan: Plan, after: Manifest, reports: Sequence[Report], all_workers: Round) -> list[SegmentRef]:
-    """The nearest, the reports on a beat, and the searches of the stream; then what has no room leaves. `after` is what
-    the first round leads to.
+    """The nearest, the most relevant, the reports on a beat, and the searches of the stream; then what has no room
+    leaves. `after` is what the first round leads to.
     """
     once_in_all(plan, reports)
     again = recount(plan, after, reports)
     after = replace(after, segments=(*after.segments, *again))
+    frozen = freeze(plan, after)
+    after = replace(after, segments=(*after.segments, *frozen))
     found = [
         *again,
+        *frozen,
+        *rank(plan, after, reports, all_workers),
         *settle(plan, reports, all_workers),
         *send_reports(plan, after, reports, all_workers),
         *answer_searches(plan, reports),

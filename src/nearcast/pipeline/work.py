@@ -7,37 +7,31 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index.posts import PostSegment, Vocabulary, chunk, post_fingerprints, write_posts
+from nearcast.index.posts import Vocabulary, chunk, post_fingerprints, write_posts
 from nearcast.index.rows import Rows
-from nearcast.index.segment import Matches, PostColumns, Segment
-from nearcast.index.subscriptions import EndLog, SubscriptionSet, read_logs
+from nearcast.index.segment import Matches, PostColumns
 from nearcast.kernels.lookup import sorted_members
-from nearcast.kernels.mix import id_keys
-from nearcast.model.ops import AGGREGATES, BEGINNING, NEVER, RANGE
-from nearcast.model.ops import TERMS as TERMS_ASKED
+from nearcast.model.ops import BEGINNING
 from nearcast.model.posts import REJECTS
 from nearcast.pipeline import packets as kinds
-from nearcast.pipeline.aggregates import Tally
-from nearcast.pipeline.beats import file_reporting, late_pairs, open_standing, reporting_refs
+from nearcast.pipeline.apply import Ops
+from nearcast.pipeline.beats import late_pairs, open_standing, reporting_refs
 from nearcast.pipeline.chores import do_chores
-from nearcast.pipeline.closest import Closest, newest_only
+from nearcast.pipeline.closest import Closest
 from nearcast.pipeline.dictionary import new_words
-from nearcast.pipeline.lists import words_of_posts, words_of_searches, write_learnt
+from nearcast.pipeline.lists import words_of_posts, write_learnt
 from nearcast.pipeline.observe import observe, watched
-from nearcast.pipeline.pairs import ids_as_arrays, once, pair_prints, results_of
-from nearcast.pipeline.plan import Plan, open_segments, write_segment
+from nearcast.pipeline.pairs import once, results_of
+from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.relevance.ledger import note
-from nearcast.pipeline.relevance.subscribers import file_relevant, relevant_refs
+from nearcast.pipeline.relevance.subscribers import relevant_refs
 from nearcast.pipeline.report import Report
-from nearcast.pipeline.resolve import Resolved, resolve
-from nearcast.pipeline.searched import note_searches
-from nearcast.pipeline.spread import at_home, come_elsewhere, own_posts, possibly_in, whereabouts
+from nearcast.pipeline.resolve import Resolved
+from nearcast.pipeline.spread import at_home, come_elsewhere, possibly_in, whereabouts
 from nearcast.routing.learnt import Learnt
 from nearcast.state.bundle import bundle_table, open_bundle
-from nearcast.state.deletes import SCHEMA as DELETED
-from nearcast.state.deletes import deletes_for
 from nearcast.state.files import write_table
-from nearcast.state.manifest import DELETES, ENDS, LEDGER, POSTS, RESULTS, SUBSCRIPTIONS, TERMS, WINDOW, SegmentRef
+from nearcast.state.manifest import LEDGER, POSTS, RESULTS, TERMS, WINDOW
 from nearcast.state.manifest import REJECTS as REJECTED
 from nearcast.state.results import LATE, MATCH, Results
 from nearcast.state.terms import TermTable
@@ -81,151 +75,8 @@ def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
     return task.report
 
 
-class Task:
-    def __init__(self, plan: Plan, worker: int) -> None:
-        self.plan = plan
-        self.worker = worker
-        self.report = Report(worker)
-        self.manifest = plan.manifest
-        self.looking: Segment | None = None
-        self.tally = Tally(plan, worker, self.report)
-        self.learnt: list[Learnt] = []
-        self.first_post = NEVER if self.manifest.first_post is None else self.manifest.first_post
-
-    def mine(self, ref: SegmentRef) -> bool:
-        """Whether a segment of posts may hold some of this worker's leaves."""
-        return self.plan.mine(ref, self.worker)
-
-    def add(self, kind: str, name: str, rows: int, size: int, **more: int) -> None:
-        facts = {"layout": self.plan.layout}
-        ref = SegmentRef(kind, name, rows, size, self.plan.batch, self.worker, facts=facts, **more)
-        self.report.segments.append(ref)
-
-    def new_name(self, kind: str) -> str:
-        return self.plan.state.new_name(kind, self.plan.batch, self.worker)
-
-    # -- ops -----------------------------------------------------------------------------------------------------------
-
-    def standing(
-        self, all_workers: bool = False, more: Resolved | None = None, own: Segment | None = None
-    ) -> SubscriptionSet:
-        """The subscriptions of this worker (or of all), and those that this batch adds."""
-        refs = self.manifest.of(SUBSCRIPTIONS)
-        names = [ref.name for ref in refs if all_workers or (ref.owner == self.worker and ref.asks == RANGE)]
-        segments = open_segments(self.plan, names)
-        logs = read_logs(self.plan.state, self.manifest)
-        if own is not None:
-            segments = {**segments, self.own_name: own}
-        ends = EndLog.empty() if more is None else more.ends
-        return SubscriptionSet(segments, ends, self.first_post, logs)
-
-    def apply(self, ops: pa.Table) -> Resolved:
-        """Work out what the ops mean and write this worker's share of the result."""
-        report, plan = self.report, self.plan
-        with report.timed("ops"):
-            everyone = self.standing(all_workers=True)
-            resolved = resolve(ops, everyone, self.manifest.clock, self.manifest.next_op)
-            report.ops = len(ops)
-            rows = resolved.rows
-            ranges = np.flatnonzero(~(rows.nearest | rows.reporting | rows.relevant))
-            if rows.aggregating.any():
-                self.tally = Tally(plan, self.worker, report, rows.take(np.flatnonzero(rows.aggregating)))
-            self.own = self._file(rows if len(ranges) == len(rows) else rows.take(ranges))
-        if self.worker == 0:
-            for asks, mask in ((TERMS_ASKED, rows.reporting & ~rows.aggregating), (AGGREGATES, rows.aggregating)):
-                if mask.any():
-                    some = rows.take(np.flatnonzero(mask))
-                    if asks == AGGREGATES and self.tally.new is not None:
-                        some = self.tally.new
-                    report.segments.append(file_reporting(plan, some, asks))
-                    report.count(filed=len(some))
-            if rows.relevant.any():
-                report.segments.append(file_relevant(plan, newest_only(rows, rows.relevant)))
-                report.count(filed=report.segments[-1].rows)
-            report.count(**resolved.counts)
-            report.searches = [dict(row) for row in resolved.searches.to_pylist()]
-            self.learnt.append(words_of_searches(plan, ops))
-            report.segments += note_searches(plan, ops)
-            if len(resolved.ends):
-                arrays = {"key": resolved.ends.key, "seq": resolved.ends.seq, "end": resolved.ends.end}
-                name = self.new_name(ENDS)
-                self.add(ENDS, name, len(resolved.ends), write_table(plan.state.path(name), bundle_table(arrays)))
-            if len(resolved.deletes):
-                name = self.new_name(DELETES)
-                batch = pa.array(np.full(len(resolved.deletes), plan.batch))
-                table = resolved.deletes.append_column("batch", batch).cast(DELETED)
-                self.add(DELETES, name, len(table), write_table(plan.state.path(name), table))
-        return resolved
-
-    def _file(self, rows: Rows) -> Segment | None:
-        """Index and write the new subscriptions that concern this worker's leaves."""
-        if not len(rows):
-            return None
-        keepers, home = self.plan.router.keepers(rows, self.plan.settings.workers)
-        mine = np.flatnonzero(keepers[:, self.worker])
-        self.looking = self._looking(rows)
-        if not len(mine):
-            return None
-        rows = Rows(**{**rows.__dict__, "home": (home == self.worker).astype(np.uint8)})
-        segment = Segment.build(rows, self.plan.filing, mine)
-        name, size = write_segment(self.plan, segment, self.worker)
-        self.own_name = name
-        self.add(SUBSCRIPTIONS, name, len(segment), size)
-        self.report.count(filed=len(segment))
-        return segment
-
-    def _looking(self, rows: Rows) -> Segment | None:
-        """New subscriptions that others keep, and that look at posts which this worker stores; None if these are just
-        those that it keeps.
-        """
-        if not self.plan.router.shares or self.plan.settings.keep == "none" or self.manifest.clock is None:
-            return None
-        storing, _ = self.plan.router.keepers(rows, self.plan.settings.workers, by_place=True)
-        picked = np.flatnonzero(storing[:, self.worker])
-        return Segment.build(rows, self.plan.filing, picked) if len(picked) else None
-
-    def catch_up(self, resolved: Resolved) -> list[Results]:
-        """Results of new subscriptions among the posts already kept; deletions of the same batch count."""
-        own = self.own if self.looking is None else self.looking
-        if own is None or self.plan.settings.keep == "none" or self.manifest.clock is None:
-            return []
-        found = []
-        with self.report.timed("catch up"):
-            since = int(own.rows.start.min())
-            ends = resolved.ends.of(own)
-            for ref in self.manifest.of(POSTS):
-                if ref.max_ts < since or not self.mine(ref):
-                    continue
-                segment = PostSegment(self.plan.state.path(ref.name))
-                rows = own_posts(self.plan, ref, segment, np.flatnonzero(segment.ts >= since), self.worker)
-                deletes = deletes_for(self.plan.state, self.manifest, ref).select(["id", "id_text"])
-                deletes = pa.concat_tables([deletes, resolved.deletes.cast(deletes.schema)])
-                rows = rows[~segment.deleted(deletes)[rows]]
-                columns = segment.columns(rows)
-                matches = own.match(columns, ends, self.first_post)
-                if len(matches.posts):
-                    hit, back = np.unique(matches.posts, return_inverse=True)
-                    pairs = Matches(back, matches.rows, matches.candidates)
-                    found.append(results_of([(own.rows, pairs)], segment.take(rows[hit]), MATCH, self.plan.batch))
-            found = [part for part in found if len(part)]
-            return self._news(found, resolved) if found and len(resolved.again) else found
-
-    def _news(self, found: list[Results], resolved: Resolved) -> list[Results]:
-        """Without what an earlier subscription of the same id has had already: the outbox has each pair once."""
-        whole = Results.concat(found)
-        again = np.isin(id_keys(*ids_as_arrays(whole.table)), resolved.again)
-        if not again.any():
-            return found
-        since = int(chunk(whole.posts["ts"]).to_numpy().min())
-        known = [np.empty(0, np.uint64)]
-        for ref in self.manifest.of(RESULTS):
-            if ref.max_ts >= since:
-                results = Results.open(self.plan.state.path(ref.name))
-                of_them = np.isin(id_keys(*ids_as_arrays(results.table)), resolved.again)
-                known.append(pair_prints(results, of_them & (results.table["kind"].to_numpy() == MATCH)))
-        new = ~again
-        new[again] = ~np.isin(pair_prints(whole, again), np.concatenate(known))
-        return [Results(whole.table.filter(pa.array(new)), whole.posts)]
+class Task(Ops):
+    """And the part that concerns posts."""
 
     # -- posts ---------------------------------------------------------------------------------------------------------
 

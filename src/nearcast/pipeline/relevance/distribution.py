@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nearcast.index.idf import IdfSet
 from nearcast.index.ledger import Ledger
 from nearcast.index.relevance import Vectors
 from nearcast.pipeline.plan import Plan, open_frequencies
@@ -17,7 +18,6 @@ from nearcast.pipeline.relevance.subscribers import open_subscribers
 from nearcast.routing.topk.distributions import build, load, save
 from nearcast.routing.topk.protocol import Distribution
 from nearcast.routing.topk.sample import MOST
-from nearcast.index.idf import IdfSet
 from nearcast.state.manifest import DISTRIBUTION, Manifest, SegmentRef
 
 GROWN = 4  # times as many subscribers as it was made for: then it is made anew

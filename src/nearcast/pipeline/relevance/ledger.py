@@ -153,7 +153,8 @@ def spent(after: Manifest) -> tuple[list[str], int | None]:
     posts, length = largest_windows(after)
     refs = sorted(after.of(LEDGER), key=lambda ref: -ref.min_ts)
     newest = max(refs, key=first_number, default=None)
-    gone, since, rows = [], None, 0
+    gone: list[str] = []
+    since: int | None = None
     for at, ref in enumerate(refs):
         later = sum(each.rows for each in refs[:at] if each.min_ts > ref.max_ts)
         if ref is not newest and later >= posts and ref.max_ts <= after.clock - length:

@@ -9,18 +9,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nearcast.index.igpt import build
+from nearcast.index.idf import IdfSet
+from nearcast.index.igpt_batch import build
 from nearcast.index.ledger import Ledger, first_number
 from nearcast.index.matching import Matcher
 from nearcast.index.relevance import Idf, Tastes
 from nearcast.pipeline.plan import Plan
-from nearcast.pipeline.relevance.buffers import NEW, Thresholds, open_thresholds
+from nearcast.pipeline.relevance.buffers import open_thresholds
 from nearcast.pipeline.relevance.conditions import among, meeting
 from nearcast.pipeline.relevance.distribution import open_distribution
 from nearcast.pipeline.relevance.subscribers import Subscribers, open_subscribers, which_stand
 from nearcast.pipeline.report import Report
-from nearcast.index.idf import IdfSet
 from nearcast.routing.topk.protocol import Distribution
+from nearcast.state.buffers import NEW, Thresholds
 from nearcast.state.bundle import bundle_table
 from nearcast.state.files import write_table
 from nearcast.state.manifest import Manifest, SegmentRef
@@ -191,9 +192,7 @@ class Index:
             self.seq = np.concatenate([self.seq, wanted.seq[rows[mine]]])
 
 
-def held_by(
-    spread: Distribution | None, tastes: Tastes, theta: np.ndarray, seq: np.ndarray, worker: int
-) -> np.ndarray:
+def held_by(spread: Distribution | None, tastes: Tastes, theta: np.ndarray, seq: np.ndarray, worker: int) -> np.ndarray:
     """Which of some subscribers a worker holds."""
     if spread is None:
         return np.arange(len(tastes))

@@ -66,6 +66,10 @@ class Subscribers:
         """(posts, length in microseconds): one of them is 0."""
         return self.rows.tastes[:, POSTS].astype(np.int64), self.rows.tastes[:, LENGTH].astype(np.int64)
 
+    @cached_property
+    def k(self) -> np.ndarray:
+        return self.rows.tastes[:, K].astype(np.int64)
+
     def places(self, seqs: np.ndarray) -> np.ndarray:
         """Where some of them are; -1 for those that are none."""
         if not len(self):
