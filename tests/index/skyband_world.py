@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from nearcast.index.skyband import Arrivals, Buffers, Refills, Step, advance, refill, whole
-from nearcast.index.skyband_delta import Delta
+from nearcast.index.skyband import Arrivals, Buffers, Refills, Step, advance, refill, restore, whole
 from nearcast.index.skyband_policy import Policy
 from tests.oracles.relevance import Post, Taste, dominates, window
 
@@ -28,7 +27,7 @@ class Shape:
     renewals: float = 0.1  # of batches
     wordless: float = 0.3  # share of pairs without a common word
     ks: tuple[int, ...] = (1, 2, 3, 7)
-    windows: tuple[tuple[int | None, int | None], ...] = ((8, None), (1, None), (20, None), (None, 6), (None, 25))
+    windows: tuple[tuple[int | None, int | None], ...] = ((8, None), (1, None), (20, None), (None, 6), (None, 15))
 
 
 class World:
@@ -44,7 +43,10 @@ class World:
         self.buffers = Buffers.new(np.empty(0, np.int32), np.empty(0, np.int32))
         self.version = 0
         self.answers: list[list[int]] = []
-        self.log: list[tuple[str, object]] = []  # ("add", (k, window)), ("end", rows), ("delta", (delta, ledger))
+        self.place: dict[int, int] = {}  # id of a post → its number
+        self.came: list[dict[int, float]] = []  # what came to each row since it was filled, or since it was saved
+        self.filled: set[int] = set()
+        self.saved = (self.buffers.arrays(), 0)
         self.add(int(self.rng.integers(1, 6)))
 
     def add(self, count: int) -> None:
@@ -56,12 +58,11 @@ class World:
             self.tastes.append(Taste(0, 0, frozenset(), 0.5, 1.0, int(each), posts, length))
             self.scores.append(self.draw(range(FIRST, FIRST + len(self.posts))))
             self.answers.append([])
-        self.log.append(("add", (k, kinds)))
+            self.came.append({})
 
     def end(self, row: int) -> None:
         self.tastes[row], self.answers[row] = None, []
         self.buffers.end(np.array([row]))
-        self.log.append(("end", np.array([row])))
 
     def draw(self, numbers: range) -> dict[int, float]:
         values = self.rng.random(len(numbers))
@@ -80,6 +81,7 @@ class World:
             elif kind > self.shape.late + self.shape.still:
                 now += int(self.rng.integers(1, 5))
             # ids are as good as random, none twice
+            self.place[len(self.posts) * 7919 % 10007] = FIRST + len(self.posts)
             self.posts.append(Post(len(self.posts) * 7919 % 10007, now, 0, 0, ()))
             self.clock = max(self.clock, now)
         numbers = range(FIRST + begin, FIRST + len(self.posts))
@@ -89,8 +91,7 @@ class World:
 
     def inside(self, taste: Taste) -> set[int]:
         """Numbers of the window, those of deleted posts included."""
-        place = {post: FIRST + i for i, post in enumerate(self.posts)}
-        return {place[post] for post in window(self.posts, taste, self.clock)}
+        return {self.place[post.id] for post in window(self.posts, taste, self.clock)}
 
     def ledger(self) -> SimpleNamespace:
         there = [n for n in range(FIRST, FIRST + len(self.posts)) if n not in self.dropped]
@@ -121,8 +122,7 @@ class World:
         return sorted(found, key=lambda each: (-each[0], -each[1].ts, each[1].id))
 
     def numbers(self, found: list[Scored]) -> list[int]:
-        place = {post: FIRST + i for i, post in enumerate(self.posts)}
-        return [place[post] for _, post in found]
+        return [self.place[post.id] for _, post in found]
 
     def search(self, rows: np.ndarray) -> Refills:
         """Refills, as the policy wants them."""
@@ -177,11 +177,13 @@ class World:
         )
         ledger = self.ledger()
         bounds = self.bounds(ledger)
-        held = {row for row in standing if set(self.members(row, ledger)) & deleted & self.inside(self.tastes[row])}
         unfilled = set(buffers.stale().tolist()) | set(renew.tolist())
         gone = np.array(sorted(deleted), np.int64)
+        inside = [self.inside(taste) if taste else set() for taste in self.tastes]
+        live = [len(set(self.members(row, ledger)) & inside[row]) for row in range(len(buffers))]
+        before = [(buffers.theta[row], live[row] < buffers.k[row]) for row in range(len(buffers))]
+        held = {row for row in standing if set(self.members(row, ledger)) & deleted & inside[row]}
         self.deleted |= deleted
-        before = [(buffers.theta[row], buffers.size[row] < buffers.k[row]) for row in range(len(buffers))]
         step = advance(buffers, ledger, bounds, arrivals, self.policy, deleted=gone, renew=renew)
         self.check_short(step, standing, before, held, unfilled)
         for row in renew:
@@ -189,12 +191,44 @@ class World:
         refills = self.search(step.short)
         anew = refill(buffers, ledger, bounds, refills, self.policy)
         assert not len(anew.short)
-        self.log.append(("delta", (Delta.of(buffers, ledger, bounds, arrivals, step, refills, gone), ledger)))
+        for row, number, score in pairs:
+            self.came[row][number] = score
+        for i, row in enumerate(refills.rows):
+            some = slice(refills.starts[i], refills.starts[i + 1])
+            numbers = whole(refills.numbers[some], ledger).tolist()
+            self.came[row] = dict(zip(numbers, refills.scores[some].tolist(), strict=True))
+            self.filled.add(int(row))
         for row in standing:
             self.check(row, ledger, [step, anew])
         if self.rng.random() < 0.3:
-            inside = [self.inside(Taste(0, 0, frozenset(), 0, 1, 1, *kind)) for kind in shape.windows]
-            self.dropped = set(range(FIRST, FIRST + len(self.posts))) - set().union(*inside)
+            kept = [self.inside(Taste(0, 0, frozenset(), 0, 1, 1, *kind)) for kind in shape.windows]
+            self.dropped = set(range(FIRST, FIRST + len(self.posts))) - set().union(*kept)
+
+    def save(self) -> None:
+        """Write the buffers down, and begin a new log."""
+        self.saved = ({name: array.copy() for name, array in self.buffers.arrays().items()}, len(self.buffers))
+        self.came, self.filled = [{} for _ in self.came], set()
+
+    def restored(self) -> Buffers:
+        """The buffers that were written down, brought up to now by the log."""
+        arrays, rows = self.saved
+        again = Buffers.from_arrays(arrays)
+        again.add(self.buffers.k[rows:], self.buffers.window[rows:])
+        ended = [row for row, taste in enumerate(self.tastes) if taste is None]
+        again.end(np.array(ended, np.int64))
+        ledger = self.ledger()
+        standing = set(range(len(again))) - set(ended)
+        for some, anew in ((standing & self.filled, True), (standing - self.filled, False)):
+            of = np.array(sorted(some), np.int64)
+            numbers = np.array([n for row in of for n in self.came[row]], np.int64)
+            scores = np.array([score for row in of for score in self.came[row].values()])
+            starts = np.concatenate(([0], np.cumsum([len(self.came[row]) for row in of]))).astype(np.int64)
+            low = (numbers & 0xFFFFFFFF).astype(np.uint32)
+            given = Refills(of, self.buffers.theta[of], self.buffers.version[of], starts, low, scores)
+            gone = np.array(sorted(self.deleted), np.int64)
+            dominance = self.policy.dominance
+            restore(again, ledger, self.bounds(ledger), given, anew=anew, deleted=gone, dominance=dominance)
+        return again
 
     def members(self, row: int, ledger: SimpleNamespace) -> list[int]:
         _, numbers, _ = self.buffers.members(np.array([row]))
@@ -221,7 +255,7 @@ class World:
         above = [each for each in found if each[0] >= theta]
         if self.policy.dominance:
             above = [each for each in above if sum(dominates(other, each) for other in above) < taste.k]
-        starts, low, scores = self.buffers.members(np.array([row]))
+        _, low, scores = self.buffers.members(np.array([row]))
         assert list(zip(whole(low, ledger), scores, strict=True)) == list(
             zip(self.numbers(above), [score for score, _ in above], strict=True)
         )

@@ -5,8 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearcast.index.skyband import Buffers
-from nearcast.index.skyband_delta import Delta, replay
 from nearcast.index.skyband_policy import CostBased, Kmax, PlainSkyband, Policy
 from tests.index.skyband_world import Shape, World
 
@@ -24,8 +22,8 @@ POLICIES = {
 shapes = st.builds(
     Shape,
     seed=st.integers(0, 2**32 - 1),
-    batches=st.integers(1, 25),
-    most_posts=st.sampled_from([1, 3, 12]),
+    batches=st.integers(1, 16),
+    most_posts=st.sampled_from([1, 3, 9]),
     levels=st.sampled_from([0, 1, 2, 5]),
     late=st.sampled_from([0.0, 0.2, 0.7]),
     still=st.sampled_from([0.0, 0.3]),
@@ -37,9 +35,30 @@ shapes = st.builds(
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(shape=shapes)
 def test_buffers_are_the_skyband_above_theta_after_every_batch(policy: Policy, shape: Shape) -> None:
     world = World(shape, policy)
     for _ in range(shape.batches):
         world.step()
+
+
+@pytest.mark.parametrize("policy", [CostBased(200.0), Kmax(6)], ids=["cost", "kmax"])
+@settings(max_examples=30)
+@given(shape=shapes, saved=st.integers(0, 10))
+def test_saved_buffers_and_what_came_since_are_the_buffers_of_now_bit_for_bit(
+    policy: Policy, shape: Shape, saved: int
+) -> None:
+    world = World(shape, policy)
+    for batch in range(shape.batches):
+        if batch == saved:
+            world.save()
+        world.step()
+    again, now = world.restored().arrays(), world.buffers.arrays()
+    standing = now["k"] > 0
+    for name in ("theta", "version", "k", "window", "size"):
+        np.testing.assert_array_equal(again[name][standing], now[name][standing], name)
+    filled = standing & (now["size"] > 0)
+    np.testing.assert_array_equal(again["oldest"][filled], now["oldest"][filled])
+    np.testing.assert_array_equal(again["numbers"], now["numbers"])
+    np.testing.assert_array_equal(again["scores"], now["scores"])

@@ -3,7 +3,7 @@
 `order` grows with (time, id): a window, of so many posts or of so long, is a bound on it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -94,6 +94,10 @@ class Ledger:
             if begin < end:
                 tables.append(take_posts(part.posts(), numbers[begin:end] - first))
         return pa.concat_tables(tables, promote_options="default") if tables else NO_POSTS
+
+    def taker(self, first: int) -> Callable[[np.ndarray], pa.Table]:
+        """Whole posts, by how far their numbers are from `first`."""
+        return lambda hit: self.take(first + hit)
 
     def columns(self, name: str) -> PostColumns:
         """What conditions are checked on, of the posts of one segment."""

@@ -105,5 +105,5 @@ class Tastes:
     def take(self, rows: np.ndarray) -> "Tastes":
         weights, _ = take_lists(self.weights, self.offsets, rows)
         words, offsets = take_lists(self.words, self.offsets, rows)
-        plain = (getattr(self, name)[rows] for name in ("lon", "lat", "alpha", "reach", "k"))
-        return Tastes(*plain, words, offsets, weights)
+        lon, lat, alpha, reach, k = (getattr(self, name)[rows] for name in ("lon", "lat", "alpha", "reach", "k"))
+        return Tastes(lon, lat, alpha, reach, k, words, offsets, weights)

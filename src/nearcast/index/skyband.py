@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from nearcast.index.rows import frozen
-from nearcast.index.skyband_policy import Policy
+from nearcast.index.skyband_policy import NO_LIMIT, Policy
 from nearcast.kernels.skyband import MOVED, STALE, holders, settle, touched
 from nearcast.kernels.slots import CLASSES, LOW, members
 
@@ -185,6 +185,10 @@ class Buffers:
         columns = (self.size, self._begin, self._room)
         return (*(frozen(column) for column in columns), *self._old, frozen(self._numbers), frozen(self._scores))
 
+    def _written(self) -> tuple[np.ndarray, ...]:
+        fixed = (self.theta, self.version, frozen(self.k), self.size, frozen(self.window), self.oldest)
+        return (*fixed, self._begin, self._room, *self._old, self._numbers, self._scores, self._free)
+
     def _grow(self, places: int) -> None:
         """Make room for so many places more; in place, which moves no bytes where the allocator can remap pages."""
         size = int(self._free[0]) + max(places, int(self._free[0]) // 4, 1 << 12)
@@ -215,9 +219,13 @@ class Buffers:
         dominance: bool,
     ) -> Step:
         """Settle rows by kernel: `batch` has rows, starts, numbers, scores and thetas, `room` the most members of each
-        and how many of them to keep. A row is short for want of members only where that is `judged`.
+        and how many of them to keep. Rows are short only where that is `judged`.
         """
-        rows, starts = batch[:2]
+        kinds = (np.int64, np.int64, np.uint32, np.float64, np.float64, np.int64, np.int64)
+        columns = [frozen(np.asarray(each, kind)) for each, kind in zip((*batch, *room), kinds, strict=True)]
+        inputs = (*columns, refilled, judged, dominance)
+        posts = (frozen(bounds), low(ledger.base), frozen(ledger.ts), frozen(ledger.order), frozen(hidden))
+        rows, starts = columns[:2]
         status = np.zeros(len(rows), np.uint8)
         length = int((self.size[rows] + np.diff(starts)).max(initial=0))
         events = max(EVENTS, 2 * length)
@@ -227,13 +235,8 @@ class Buffers:
         while at < len(rows):
             if len(self._numbers) - self._free[0] < 2 * length + 8:
                 self._grow(4 * length + 32)
-            at, n = settle(
-                *(frozen(each) for each in (*batch, *room)), refilled, judged, dominance,
-                self.theta, self.version, frozen(self.k), self.size, frozen(self.window), self.oldest,
-                self._begin, self._room, *self._old, self._numbers, self._scores, self._free,
-                frozen(bounds), low(ledger.base), frozen(ledger.ts), frozen(ledger.order), frozen(hidden),
-                status, *made, at, length,
-            )  # fmt: skip
+            given = (*inputs, *self._written(), *posts, status, *made, at, length)
+            at, n = settle(*given)
             told.append([column[:n].copy() for column in made])
         row, number, score, rank, sign = (
             (np.concatenate(column) for column in zip(*told, strict=True)) if told else (column[:0] for column in made)
@@ -277,9 +280,34 @@ def refill(buffers: Buffers, ledger: Numbered, bounds: np.ndarray, refills: Refi
     )
 
 
+def restore(
+    buffers: Buffers,
+    ledger: Numbered,
+    bounds: np.ndarray,
+    given: Refills,
+    *,
+    anew: bool,
+    deleted: np.ndarray | None = None,
+    dominance: bool = True,
+) -> None:
+    """Bring rows to where batches have led them, at once: a buffer is a function of its theta, its window, and the posts
+    that came to it since it was last filled, those it was filled with included.
+
+    `given` has those posts (in any order, maybe twice, also such as have expired or been evicted since), and the theta
+    of now. Rows not filled since they were as `buffers` has them (not `anew`) keep their version, and what they have
+    counts as well. `deleted` are numbers of all posts deleted since. Nothing is decided: no theta moves further, and no
+    row is short. Bit for bit what `advance` and `refill` made of the same.
+    """
+    hidden = concealed(ledger, deleted)
+    if anew:
+        buffers.version[given.rows] = given.version
+    room = np.full(len(given.rows), NO_LIMIT)
+    flags = {"refilled": anew, "judged": False, "dominance": dominance}
+    buffers.settle(ledger, bounds, given.batch(), (room, room), hidden, **flags)
+
+
 def _room(buffers: Buffers, rows: np.ndarray, policy: Policy) -> tuple[np.ndarray, np.ndarray]:
-    most, stay = policy.room(np.maximum(buffers.k[rows], 1), buffers.window[rows])
-    return most.astype(np.int64), stay.astype(np.int64)
+    return policy.room(np.maximum(buffers.k[rows], 1), buffers.window[rows])
 
 
 def concealed(ledger: Numbered, deleted: np.ndarray | None) -> np.ndarray:

@@ -20,8 +20,10 @@ class Policy(Protocol):
         """Whether members that k others dominate are evicted."""
         ...
 
-    def wanted(self, k: np.ndarray, window: np.ndarray) -> np.ndarray:
-        """How many of the best a refill should search for at first, for rows of such k and windows (by index)."""
+    def wanted(self, k: np.ndarray, window: np.ndarray | None = None) -> np.ndarray:
+        """How many of the best a refill should search for at first, for rows of such k and windows (by index; without
+        them, what is right on the whole).
+        """
         ...
 
     def thetas(self, k: np.ndarray, starts: np.ndarray, scores: np.ndarray, asked: np.ndarray) -> np.ndarray:
@@ -30,7 +32,7 @@ class Policy(Protocol):
         """
         ...
 
-    def room(self, k: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def room(self, k: np.ndarray, window: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The most members (at least k), and how many of them stay (from k on, not more than that) if there are more:
         those and the ties of the last.
         """
@@ -57,22 +59,22 @@ class CostBased:
     fill: float = 0.875
     dominance: bool = True
 
-    def wanted(self, k: np.ndarray, window: np.ndarray) -> np.ndarray:
+    def wanted(self, k: np.ndarray, window: np.ndarray | None = None) -> np.ndarray:
         return self._wanted(np.asarray(k, np.int64), self._percent(window))
 
     def thetas(self, k: np.ndarray, starts: np.ndarray, scores: np.ndarray, asked: np.ndarray) -> np.ndarray:
         return nth(starts, scores, asked)
 
-    def room(self, k: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def room(self, k: np.ndarray, window: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         kinds, back = distinct(np.asarray(k, np.int64) * 128 + self._percent(window))
         k = kinds >> 7
         most = np.maximum((self.most * k).astype(np.int64), k + 1)
         stay = np.ceil(k + k * np.log(self._wanted(k, kinds & 127) / np.maximum(k, 1))).astype(np.int64)
         return most[back], np.clip(stay, k, most)[back]
 
-    def _percent(self, window: np.ndarray) -> np.ndarray:
+    def _percent(self, window: np.ndarray | None) -> np.ndarray:
         percent = percentage(self.arrivals, self.expiries)
-        return percent[window] if percent.ndim else percent
+        return percent[window] if percent.ndim and window is not None else np.rint(percent.mean()).astype(np.int64)
 
     def _wanted(self, k: np.ndarray, percent: np.ndarray) -> np.ndarray:
         n = best_n(k, np.inf, self.cost_of_a_search, percent, 100 - percent)
@@ -90,13 +92,13 @@ class Kmax:
     kmax: int = 60
     dominance: bool = False
 
-    def wanted(self, k: np.ndarray, window: np.ndarray) -> np.ndarray:
+    def wanted(self, k: np.ndarray, window: np.ndarray | None = None) -> np.ndarray:
         return np.maximum(k, self.kmax)
 
     def thetas(self, k: np.ndarray, starts: np.ndarray, scores: np.ndarray, asked: np.ndarray) -> np.ndarray:
         return nth(starts, scores, asked)
 
-    def room(self, k: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def room(self, k: np.ndarray, window: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         return self.wanted(k, window), self.wanted(k, window)
 
 
@@ -109,7 +111,7 @@ class PlainSkyband:
     ratio: float = 0.95
     dominance: bool = True
 
-    def wanted(self, k: np.ndarray, window: np.ndarray) -> np.ndarray:
+    def wanted(self, k: np.ndarray, window: np.ndarray | None = None) -> np.ndarray:
         return np.asarray(k) if self.ratio == 1.0 else 2 * np.asarray(k)
 
     def thetas(self, k: np.ndarray, starts: np.ndarray, scores: np.ndarray, asked: np.ndarray) -> np.ndarray:
@@ -118,7 +120,7 @@ class PlainSkyband:
         last = np.where(found > 0, scores[np.maximum(starts[1:] - 1, 0)] if len(scores) else 0.0, 0.0)
         return np.where((found < asked) | (last <= theta), theta, np.nan)
 
-    def room(self, k: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def room(self, k: np.ndarray, window: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         unlimited = np.full(len(k), NO_LIMIT)
         return unlimited, unlimited
 

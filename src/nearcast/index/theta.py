@@ -7,8 +7,8 @@ expires) costs C = C_sm + C_re (eq. 13):
   |A| = k ln(n / k) is less than k for n < e k, and 0 for n = k; of n posts in random order the i-th best is among the k
   latest of the first i with probability min(1, k / i), so that |A| = k + k (1/(k+1) + ... + 1/n), which is used here
   and is about k + k ln(n / k).
-- C_re = C_topk / Z': a search of the window, once in Z' updates. Z' (eq. 12) is the time that a random walk from n takes
-  to k - 1, with steps of +1 and -1 each as likely as prob / 2 and a barrier at 2 n. The printed form is right for a
+- C_re = C_topk / Z': a search of the window, once in Z' updates. Z' (eq. 12) is the time a random walk takes from n to
+  k - 1, with steps of +1 and -1 each as likely as prob / 2 and a barrier at 2 n. The printed form is right for a
   barrier at which a step up is a stay: with d = n - k + 1, Z' prob = d (3 n - k + 2). `passage` has it for unequal
   chances of a step up and down too (§6.3).
 

@@ -103,8 +103,8 @@ def settle(
 ):
     """Settle rows from `first` on, as far as there is room for events and members; the next row, and how many events.
 
-    A row that turns out SHORT (no row does for want of members, where that is not `judged`) is left as it is, but
-    STALE. So is, without a look, a row that was STALE before, unless it is refilled.
+    A row that turns out SHORT (none does where that is not `judged`) is left as it is, but STALE. A row that was STALE
+    before is left, too, unless it is refilled.
     """
     n = order.size
     place_a, score_a, was_a = np.empty(most, np.int64), np.empty(most), np.empty(most, np.int64)
@@ -116,10 +116,10 @@ def settle(
     events = 0
     for i in range(first, rows.size):
         row = rows[i]
-        want = k[row]
+        want = np.int64(k[row])
         if want == 0 or (version[row] == STALE and not refilled):
             continue
-        length = size[row]
+        length = np.int64(size[row])
         came_n = starts[i + 1] - starts[i]
         answer = min(want, length) + min(want, length + came_n)
         if events + answer > event_row.size or free[0] + 2 * (length + came_n) + 8 > numbers.size:
@@ -128,25 +128,25 @@ def settle(
         limit = given[i] if refilled else theta[row]
         load(begin[row], length, room[row] > 0, old_numbers, old_scores, numbers, scores, held, held_scores)
 
-        n_a = 0
-        lost = False
+        n_a = np.int64(0)
+        lost = 0
         for j in range(length):
             place = (np.int64(held[j]) - base) & LOW
             if place >= n or order[place] < bound:
                 continue
             if hidden.size > 0 and hidden[place]:
-                lost = True
+                lost += 1
                 continue
             place_a[n_a], score_a[n_a], was_a[n_a] = place, held_scores[j], j
             n_a += 1
         if refilled:
-            n_a = 0
-        elif lost and (limit > 0.0 or length >= want):
+            n_a = np.int64(0)
+        elif judged and lost > 0 and (limit > 0.0 or n_a + lost >= want):
             # what the deleted post dominated may have been evicted on its account, and is not here to come back
             version[row], status[i] = STALE, SHORT
             continue
 
-        n_b = 0
+        n_b = np.int64(0)
         sorted_b = True
         for j in range(starts[i], starts[i + 1]):
             place = (np.int64(came[j]) - base) & LOW
@@ -241,7 +241,7 @@ def merged(
             if order[place] < greatest[0]:
                 continue
             greatest[0] = order[place]
-            sink(greatest, 0, want)
+            sink(greatest, np.int64(0), want)
         place_c[c], score_c[c], was_c[c] = place, score, was
         c += 1
     return c
@@ -272,7 +272,7 @@ def sort_answer(places, scores, n, ts, order):
     for end in range(n - 1, 0, -1):
         places[0], places[end] = places[end], places[0]
         scores[0], scores[end] = scores[end], scores[0]
-        sift_answer(places, scores, 0, end, ts, order)
+        sift_answer(places, scores, np.int64(0), end, ts, order)
 
 
 @njit(cache=True, nogil=True)

@@ -66,7 +66,7 @@ def put(row, length, places, values, base, begin, room, numbers, scores, free):
     """Write the members of a row to its slot, or to a larger one."""
     if length > room[row]:
         if room[row] > 0:
-            take_back(begin[row], room[row], scores, free)
+            take_back(begin[row], np.int64(room[row]), scores, free)
         begin[row] = give(length, scores, free)
         room[row] = room_of(class_of(length))
     at = begin[row]

@@ -84,10 +84,8 @@ class Match:
         some = np.flatnonzero(subscribers.conditional[at])
         if len(some):
             rows, back = np.unique(at[some], return_inverse=True)
-            first = first_number(ref)
-            allowed = meeting(
-                subscribers.rows.take(rows), ledger.columns(ref.name), lambda hit: ledger.take(first + hit)
-            )
+            take = ledger.taker(first_number(ref))
+            allowed = meeting(subscribers.rows.take(rows), ledger.columns(ref.name), take)
             keep[some] = among(back, posts[some], allowed)
         return keep
 

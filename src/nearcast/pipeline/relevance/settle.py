@@ -140,7 +140,7 @@ class Settling:
         allowed: list[list[np.ndarray]] = [[] for _ in at]
         asking = self.subscribers.rows.take(at)
         for ref, first in self.ledger.firsts():
-            rows, posts = meeting(asking, self.ledger.columns(ref.name), lambda hit, n=first: self.ledger.take(n + hit))
+            rows, posts = meeting(asking, self.ledger.columns(ref.name), self.ledger.taker(first))
             order = np.argsort(rows, kind="stable")
             ends = np.searchsorted(rows[order], np.arange(len(at) + 1))
             for row in np.unique(rows).tolist():

@@ -82,8 +82,8 @@ class Subscribers:
         rows = self.rows
         words, offsets = take_lists(rows.words, rows.words_offsets, picked)
         taste = rows.tastes[picked]
-        plain = (np.ascontiguousarray(taste[:, column]) for column in (LON, LAT, ALPHA, REACH))
-        return Tastes(*plain, taste[:, K].astype(np.int64), *idf.weigh(words, offsets))
+        lon, lat, alpha, reach = (np.ascontiguousarray(taste[:, column]) for column in (LON, LAT, ALPHA, REACH))
+        return Tastes(lon, lat, alpha, reach, taste[:, K].astype(np.int64), *idf.weigh(words, offsets))
 
 
 _subscribers: dict[tuple[str, ...], Subscribers] = {}
