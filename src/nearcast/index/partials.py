@@ -2,8 +2,8 @@
 
 They are `Groups` with two attributes in front of those of the GROUP BY: the number of the series and that of the
 interval. Series with as many attributes and measures share one `Groups`, whatever the names of these are. A batch
-writes what its posts add, files are merged like all others, and what no window reaches any more is left out then
-(STAR's MT-index, seed 003 §5.2, is how a process adds them up: `index.mt_index`).
+writes what its posts add, files are merged like all others, and what no window reaches any more is left out then. A
+file that has many intervals of a series has layers above them (STAR's MT-index, seed 003 §5.2: `index.layers`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +17,7 @@ import numpy as np
 from nearcast.index.aggregate import aggregate_columns, merge, regrouped
 from nearcast.index.columns import Column
 from nearcast.index.groups import MEASURED, WHOLE, Groups, Shape, Spelling
+from nearcast.index.layers import Layers
 from nearcast.index.rows import frozen, take_lists
 from nearcast.index.series import Series
 from nearcast.index.values import NO_STRINGS, Values
@@ -26,6 +27,7 @@ from nearcast.state.files import write_table
 
 ANY = 1 << 62  # number of groups
 AHEAD = 2  # attributes in front: series and interval
+FLAT = tuple(each.name for each in fields(Groups) if each.name not in ("shape", "spelling"))
 
 
 def class_of(shape: Shape) -> Shape:
@@ -45,11 +47,12 @@ NONE_REPLACED = frozen(np.empty((0, 3), np.int64))
 @dataclass(frozen=True)
 class Partials:
     """By class. They stand in place of what was counted before for the intervals of `replaced`: series, and after
-    which and up to which interval.
+    which and up to which interval. `layers`, of partial results that were read from a file, are theirs.
     """
 
     parts: Mapping[Shape, Groups]
     replaced: np.ndarray = field(default_factory=lambda: NONE_REPLACED)
+    layers: Mapping[Shape, Layers] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts.values())
@@ -93,32 +96,34 @@ class Partials:
     def write(self, path: Path) -> int:
         arrays: dict[str, Any] = {"replaced": self.replaced}
         for number, (shape, groups) in enumerate(self.parts.items()):
+            layers = Layers.built(groups)
             widths = (len(shape.by), len(shape.measured), int(shape.terms))
             arrays[f"{number}_shape"] = np.array(widths, np.int64)
-            for each in fields(Groups):
-                if each.name not in ("shape", "spelling"):
-                    arrays[f"{number}_{each.name}"] = getattr(groups, each.name)
+            arrays[f"{number}_sizes"] = np.array(layers.sizes, np.int64)
+            for part, held in (("", layers.groups), *((("above_", layers.above),) if layers.sizes else ())):
+                arrays |= {f"{number}_{part}{name}": getattr(held, name) for name in FLAT}
             arrays[f"{number}_hashes"], arrays[f"{number}_strings"] = groups.spelling.hashes, groups.spelling.strings
         return write_table(path.with_suffix(".arrow"), bundle_table(arrays))
 
     @classmethod
     def open(cls, path: Path) -> "Partials":
         arrays = open_bundle(path.with_suffix(".arrow"))
-        parts = {}
+        parts, layers = {}, {}
         for name in [name for name in arrays if name.endswith("_shape")]:
             number = name.removesuffix("_shape")
             by, measured, terms = np.asarray(arrays[name]).tolist()
             shape = class_of(Shape(("",) * (by - AHEAD), ("",) * measured, bool(terms)))
-            columns = {
-                each.name: np.asarray(arrays[f"{number}_{each.name}"])
-                for each in fields(Groups)
-                if each.name not in ("shape", "spelling")
-            }
-            for matrix, width in (("kinds", by), ("values", by), *((name, measured) for name in MEASURED)):
-                columns[matrix] = columns[matrix].reshape(len(columns["posts"]), width)
             spelling = Spelling(np.asarray(arrays[f"{number}_hashes"]), arrays[f"{number}_strings"])
-            parts[shape] = Groups(shape=shape, spelling=spelling, **columns)
-        return cls(parts, frozen(np.asarray(arrays["replaced"]).reshape(-1, 3)))
+            sizes = tuple(np.asarray(arrays.get(f"{number}_sizes", ())).tolist())
+            held = []
+            for part in ("", "above_") if sizes else ("",):
+                columns = {each: np.asarray(arrays[f"{number}_{part}{each}"]) for each in FLAT}
+                for matrix, width in (("kinds", by), ("values", by), *((name, measured) for name in MEASURED)):
+                    columns[matrix] = columns[matrix].reshape(len(columns["posts"]), width)
+                held.append(Groups(shape=shape, spelling=spelling, **columns))
+            parts[shape] = held[0]
+            layers[shape] = Layers(held[0], held[1], sizes) if sizes else Layers.of(held[0])
+        return cls(parts, frozen(np.asarray(arrays["replaced"]).reshape(-1, 3)), layers)
 
 
 def _outside(ranges: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -170,42 +175,3 @@ def count(series: Sequence[Series], posts: Counted, post: np.ndarray, of: np.nda
         into = class_of(shape)
         found.append(Partials({into: aggregate_columns(into, keys, measured, len(rows), words, ANY)}))
     return Partials.merged(found)
-
-
-# -- adding up ---------------------------------------------------------------------------------------------------------
-
-
-class Timeline:
-    """The partial results of a class in order of series and interval, so that a window is a run of them."""
-
-    def __init__(self, groups: Groups) -> None:
-        order = np.lexsort((groups.values[:, 1], groups.values[:, 0]))
-        self.groups = groups.take(order)
-        self.series, begins = np.unique(self.groups.values[:, 0], return_index=True)
-        self.begins = np.append(begins, len(order))
-        self.intervals = self.groups.values[:, 1]
-
-    def run(self, series: int, first: int | None, last: int) -> tuple[int, int]:
-        """The rows of a series with intervals after `first` (of all, if None) and up to `last`."""
-        at = int(np.searchsorted(self.series, series))
-        if at == len(self.series) or self.series[at] != series:
-            return 0, 0
-        begin, end = int(self.begins[at]), int(self.begins[at + 1])
-        part = self.intervals[begin:end]
-        low = 0 if first is None else int(np.searchsorted(part, first, side="right"))
-        return begin + low, begin + int(np.searchsorted(part, last, side="right"))
-
-    def times(self, series: int) -> np.ndarray:
-        """The intervals of a series that have posts, ascending."""
-        begin, end = self.run(series, None, np.iinfo(np.int64).max)
-        return np.unique(self.intervals[begin:end])
-
-    def added_up(self, runs: Sequence[tuple[int, int]]) -> Groups:
-        """The groups of each run of rows: its number takes the place of the series, 0 that of the interval."""
-        sizes = np.array([end - begin for begin, end in runs], np.int64)
-        starts = np.array([begin for begin, _ in runs], np.int64)
-        ends = np.cumsum(sizes)
-        some = self.groups.take(np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - sizes), sizes))
-        values = some.values.copy()
-        values[:, 0], values[:, 1] = np.repeat(np.arange(len(runs)), sizes), 0
-        return regrouped(replace(some, values=values))

@@ -1,7 +1,8 @@
 """Reports of standing aggregates (STAR, seed 003 §5.2): what was counted by interval, added up over each window.
 
-A window is a run of intervals, so a report costs what has been counted, never what has been posted. Windows of one
-series that have the same intervals with posts have the same groups, which are added up once.
+A window is a run of intervals, so a report costs what has been counted, never what has been posted; and a long one is
+made of few, where files have layers of them (`index.layers`). Windows of one series that have the same intervals with
+posts have the same groups, which are added up once.
 """
 
 from collections.abc import Sequence
@@ -16,11 +17,12 @@ from nearcast.index.answers import rows_of
 from nearcast.index.beat_runs import Sent, sent
 from nearcast.index.groups import Groups, Shape
 from nearcast.index.lexicon import Speller
-from nearcast.index.partials import Timeline, class_of, interval_of
+from nearcast.index.partials import class_of, interval_of
 from nearcast.index.series import Aggregates
 from nearcast.index.term_groups import Due
+from nearcast.model.ops import BEGINNING
 from nearcast.model.queries import AggregateQuery, Ordering, Output
-from nearcast.pipeline.partials import open_partials
+from nearcast.pipeline.partials import Counts, open_counts
 from nearcast.pipeline.plan import Plan
 from nearcast.reader.rows import json_texts
 from nearcast.state.manifest import Manifest
@@ -39,15 +41,11 @@ class Reports:
 
 def report_aggregates(plan: Plan, after: Manifest, due: Due, spell: Speller, stop: np.ndarray) -> Reports:
     """All reports that are due."""
-    aggregates = Aggregates(due.rows)
-    series = np.unique(due.rows.beats[:, 3])
-    kept = open_partials(plan.state, after, series)
-    lines = {shape: Timeline(groups) for shape, groups in kept.parts.items()}
-    asked = [Asked.of(aggregates, due, row, lines) for row in range(len(due))]
-    texts = Texts(asked, lines, spell, stop)
+    asked, added = ask(Aggregates(due.rows), due, open_counts(plan.state, after))
+    texts = Texts(asked, added, spell, stop)
     rows, found, empty = [], [], due.empty.copy()
     for row, each in enumerate(asked):
-        busy = {moment: place for moment, run in each.busy.items() if (place := texts.place(each, run)) >= 0}
+        busy = {moment: place for moment, window in each.busy.items() if (place := texts.place(each, window)) >= 0}
         run = [int(empty[row])]
         some = list(sent(int(due.begin[row]), int(due.count[row]), each.beat, busy, bool(due.final[row]), run))
         empty[row] = run[0]
@@ -62,42 +60,57 @@ def report_aggregates(plan: Plan, after: Manifest, due: Due, spell: Speller, sto
     )
 
 
-Run = tuple[int, int]
-
-
 @dataclass(frozen=True)
 class Asked:
-    """A row that has beats due: its query, the class of its series, and the run of partial results of each beat that
-    has any.
+    """A row that has beats due: its query, the class of its series, and the number of the window of each beat that has
+    posts in it.
     """
 
     query: AggregateQuery
     columns: str
     shape: Shape
     beat: int
-    busy: dict[int, Run]
+    busy: dict[int, int]
 
-    @classmethod
-    def of(cls, aggregates: Aggregates, due: Due, row: int, lines: dict[Shape, Timeline]) -> "Asked":
+
+def ask(aggregates: Aggregates, due: Due, counts: Counts) -> tuple[list[Asked], dict[Shape, Groups]]:
+    """All rows that have beats due, and what their windows add up to: by class, and there by the window's number."""
+    window, beat, _, series = due.rows.beats.T
+    asked = [
+        Asked(*each, {})
+        for each in zip(aggregates.queries, aggregates.texts, aggregates.shapes, beat.tolist(), strict=True)
+    ]
+    by_class: dict[Shape, list[int]] = {}
+    for row, one in enumerate(asked):
+        by_class.setdefault(class_of(one.shape), []).append(row)
+    added = {}
+    for shape, rows in by_class.items():
+        of, at = _moments(counts, shape, due, np.array(rows, np.int64))
+        length = np.gcd(window[of], beat[of])
+        first = np.where(window[of] > 0, (at - window[of]) // length, BEGINNING)
+        numbers, added[shape] = counts.added_up(shape, series[of], first, interval_of(at, length))
+        for row, moment, number in zip(of.tolist(), at.tolist(), numbers.tolist(), strict=True):
+            if number >= 0:
+                asked[row].busy[moment] = number
+    return asked, added
+
+
+def _moments(counts: Counts, shape: Shape, due: Due, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of some rows of a class, the beats that may have posts: (row, beat). Of one beat alone that shows soon enough."""
+    single = rows[due.count[rows] == 1]
+    of, at = [single], [due.begin[single]]
+    for row in rows[due.count[rows] > 1].tolist():
         window, beat, _, series = due.rows.beats[row].tolist()
-        length = gcd(window, beat)
-        begin, count = int(due.begin[row]), int(due.count[row])
-        shape = aggregates.shapes[row]
-        line = lines.get(class_of(shape))
-        busy: dict[int, Run] = {}
-        if line is not None:
-            for moment in _beats_with_posts(line.times(series) * length, window, beat, begin, count):
-                first = (moment - window) // length if window else None
-                busy[moment] = line.run(series, first, interval_of(moment, length))
-        return cls(aggregates.queries[row], aggregates.texts[row], shape, beat, busy)
+        ends = counts.intervals(shape, series) * gcd(window, beat)
+        beats = _beats_with_posts(ends, window, beat, int(due.begin[row]), int(due.count[row]))
+        of.append(np.full(len(beats), row, np.int64))
+        at.append(np.array(beats, np.int64))
+    return np.concatenate(of), np.concatenate(at)
 
 
 def _beats_with_posts(ends: np.ndarray, window: int, beat: int, begin: int, count: int) -> list[int]:
     """The beats due whose window has an interval with posts, given where those end; without a window, one before."""
     last = begin + (count - 1) * beat
-    if count == 1:
-        some = (ends <= begin) & (ends > begin - window) if window else ends <= begin
-        return [begin] if some.any() else []
     found: set[int] = set()
     for end in ends.tolist():
         first = max(begin, -(-end // beat) * beat)
@@ -108,36 +121,29 @@ def _beats_with_posts(ends: np.ndarray, window: int, beat: int, begin: int, coun
     return sorted(found)
 
 
-RUN = "\0run"  # an attribute that no post has: which run of partial results a group belongs to
+RUN = "\0window"  # an attribute that no post has: which window a group belongs to
 
 
 class Texts:
-    """The rows of reports as JSON, each run of partial results added up once, and written once for each query.
+    """The rows of reports as JSON, each window written once for each query.
 
-    A query is answered for all its runs at once, as one that is grouped by them first.
+    A query is answered for all its windows at once, as one that is grouped by them first.
     """
 
-    def __init__(self, asked: Sequence[Asked], lines: dict[Shape, Timeline], spell: Speller, stop: np.ndarray) -> None:
+    def __init__(self, asked: Sequence[Asked], added: dict[Shape, Groups], spell: Speller, stop: np.ndarray) -> None:
         self.spell, self.stop = spell, stop
-        runs: dict[Shape, dict[Run, int]] = {}  # those of each class, numbered
-        wanted: dict[str, tuple[Asked, dict[Run, None]]] = {}  # those of each query
+        wanted: dict[str, tuple[Asked, set[int]]] = {}  # the windows of each query
         for each in asked:
-            known = runs.setdefault(class_of(each.shape), {})
-            _, mine = wanted.setdefault(each.columns, (each, {}))
-            for run in each.busy.values():
-                known.setdefault(run, len(known))
-                mine[run] = None
-        added = {shape: lines[shape].added_up(list(some)) for shape, some in runs.items() if some}
+            wanted.setdefault(each.columns, (each, set()))[1].update(each.busy.values())
         self.written: list[str] = []
-        self.places: dict[tuple[str, Run], int] = {}
+        self.places: dict[tuple[str, int], int] = {}
         self.nothing: dict[str, str] = {}
         for columns, (each, mine) in wanted.items():
             if mine:
-                numbers = runs[class_of(each.shape)]
-                self._write_all(columns, each, {numbers[run]: run for run in mine}, added[class_of(each.shape)])
+                self._write_all(columns, each, mine, added[class_of(each.shape)])
 
-    def _write_all(self, columns: str, asked: Asked, runs: dict[int, Run], added: Groups) -> None:
-        rows = np.flatnonzero(np.isin(added.values[:, 0], np.array(list(runs), np.int64)))
+    def _write_all(self, columns: str, asked: Asked, windows: set[int], added: Groups) -> None:
+        rows = np.flatnonzero(np.isin(added.values[:, 0], np.array(list(windows), np.int64)))
         groups = added.take(rows) if len(rows) < len(added) else added
         by = (RUN, *asked.shape.by)
         groups = replace(
@@ -152,13 +158,13 @@ class Texts:
         found = json_texts(table.drop_columns([RUN]))
         starts = np.flatnonzero(np.concatenate(([True], of[1:] != of[:-1]))) if len(of) else np.empty(0, np.int64)
         for begin, end in pairwise([*starts.tolist(), len(of)]):
-            self.places[columns, runs[int(of[begin])]] = len(self.written)
+            self.places[columns, int(of[begin])] = len(self.written)
             limit = end if query.limit is None else min(end, begin + query.limit)
             self.written.append(f"[{', '.join(found[begin:limit])}]")
 
-    def place(self, asked: Asked, run: Run) -> int:
-        """Where the rows of a query for a run of partial results are, -1 if there is none."""
-        place = self.places.get((asked.columns, run), -1)
+    def place(self, asked: Asked, window: int) -> int:
+        """Where the rows of a query for a window are, -1 if there is none."""
+        place = self.places.get((asked.columns, window), -1)
         return -1 if place >= 0 and self.written[place] == "[]" else place
 
     def of(self, asked: Asked, report: Sent) -> str:

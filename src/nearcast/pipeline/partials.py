@@ -1,10 +1,15 @@
 """What has been counted for standing aggregates, by series and interval, as a manifest has it."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nearcast.index.aggregate import merge, nothing
+from nearcast.index.groups import Groups, Shape
+from nearcast.index.layers import ANY, SERIES, Layers, added_up
 from nearcast.index.partials import Partials
+from nearcast.index.question import NOTHING
 from nearcast.pipeline.aggregates import open_aggregates
 from nearcast.pipeline.plan import Plan
 from nearcast.state.directory import StateDirectory
@@ -13,13 +18,54 @@ from nearcast.state.manifest import PARTIALS, Manifest, SegmentRef
 _opened: dict[str, Partials] = {}  # files by their names: they never change
 
 
-def open_partials(state: StateDirectory, manifest: Manifest, series: np.ndarray) -> Partials:
-    """All that has been counted for some series (sorted numbers)."""
+@dataclass(frozen=True)
+class Counts:
+    """What has been counted, as it lies in files; `again` is what they have together of the series that were counted
+    again after a deletion, which is to be asked instead of them.
+    """
+
+    files: Sequence[Partials]
+    again: Partials
+    recounted: np.ndarray
+
+    def added_up(
+        self, shape: Shape, series: np.ndarray, first: np.ndarray, last: np.ndarray
+    ) -> tuple[np.ndarray, Groups]:
+        """As `index.layers.added_up`, of series of one class."""
+        numbers, parts, known = np.full(len(series), -1, np.int64), [nothing(shape)], 0
+        special = np.isin(series, self.recounted)
+        for rows, layers in ((~special, self._layers(shape)), (special, self._layers_again(shape))):
+            if layers and rows.any():
+                found, groups = added_up(layers, series[rows], first[rows], last[rows], shape)
+                numbers[rows] = np.where(found < 0, -1, found + known)
+                values = groups.values.copy()
+                values[:, SERIES] += known
+                parts.append(replace(groups, values=values))
+                known += int(found.max(initial=-1)) + 1
+        return numbers, merge(parts, ANY)
+
+    def intervals(self, shape: Shape, series: int) -> np.ndarray:
+        """Those of a series that have posts, ascending."""
+        layers = self._layers_again(shape) if series in self.recounted else self._layers(shape)
+        return np.unique(np.concatenate([NOTHING, *(each.intervals(series) for each in layers)]))
+
+    def _layers(self, shape: Shape) -> list[Layers]:
+        return [each.layers[shape] for each in self.files if shape in each.layers]
+
+    def _layers_again(self, shape: Shape) -> list[Layers]:
+        return [Layers.of(self.again.parts[shape])] if shape in self.again.parts else []
+
+
+def open_counts(state: StateDirectory, manifest: Manifest) -> Counts:
+    """All that has been counted for standing aggregates."""
     refs = manifest.of(PARTIALS)
     current = {str(state.path(ref.name)) for ref in refs}
     for name in [name for name in _opened if name not in current]:
         del _opened[name]
-    return Partials.merged(each.of(series) for each in _files(state, refs))
+    files = list(_files(state, refs))
+    recounted = np.unique(np.concatenate([NOTHING, *(each.replaced[:, 0] for each in files)]))
+    again = Partials.merged(each.of(recounted) for each in files) if len(recounted) else Partials({})
+    return Counts(files, again, recounted)
 
 
 def read_partials(state: StateDirectory, refs: Sequence[SegmentRef]) -> Partials:

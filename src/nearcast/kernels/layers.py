@@ -1,0 +1,78 @@
+"""Windows of time as few runs of rows, in layers of intervals (STAR's MT-index, seed 003 §5.2).
+
+Rows of a layer are in order of series and block; block b of layer L are the intervals from b·2^L + 1 to (b + 1)·2^L.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _first(blocks, begin, end, block):
+    """The first of the rows [begin, end) whose block is not below `block`."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if blocks[middle] < block:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@njit(cache=True, nogil=True)
+def window_runs(known, begins, blocks, series, low, high):
+    """Of each window, blocks [low, high) of a series, its rows of layer 0: (begin, end), equal where it has none."""
+    out = np.zeros((series.size, 2), np.int64)
+    for i in range(series.size):
+        at = _first(known, 0, known.size, series[i])
+        if at < known.size and known[at] == series[i]:
+            begin, end = begins[0, at], begins[0, at + 1]
+            begin = _first(blocks, begin, end, low[i])
+            end = _first(blocks, begin, end, high[i])
+            if begin < end:
+                out[i, 0], out[i, 1] = begin, end
+    return out
+
+
+@njit(cache=True, nogil=True)
+def cover_runs(known, begins, blocks, series, runs, few):
+    """What makes up the windows whose rows of layer 0 are `runs`: (window, begin, end) of few rows of any layer; up to
+    `few` rows are taken as they are.
+
+    `begins` has a row a layer, with where each of the series `known` begins there, and where the last ends.
+    """
+    top = begins.shape[0] - 1
+    out = np.empty((series.size * (2 * top + 1), 3), np.int64)
+    size = 0
+    for i in range(series.size):
+        begin, end = runs[i, 0], runs[i, 1]
+        if begin == end:
+            continue
+        if top == 0 or end - begin <= few:
+            out[size, 0], out[size, 1], out[size, 2] = i, begin, end
+            size += 1
+            continue
+        at = _first(known, 0, known.size, series[i])
+        low, high = blocks[begin], blocks[end - 1] + 1
+        layer = 0
+        while low < high:
+            begin, end = begins[layer, at], begins[layer, at + 1]
+            if layer == top:
+                out[size, 0], out[size, 1] = i, _first(blocks, begin, end, low)
+                out[size, 2] = _first(blocks, begin, end, high)
+                size += 1
+                break
+            if low & 1:
+                out[size, 0], out[size, 1] = i, _first(blocks, begin, end, low)
+                low += 1
+                out[size, 2] = _first(blocks, out[size, 1], end, low)
+                size += 1
+            if low < high and high & 1:
+                out[size, 0], out[size, 2] = i, _first(blocks, begin, end, high)
+                high -= 1
+                out[size, 1] = _first(blocks, begin, out[size, 2], high)
+                size += 1
+            low >>= 1
+            high >>= 1
+            layer += 1
+    return out[:size]
