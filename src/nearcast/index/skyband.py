@@ -290,7 +290,7 @@ def restore(
     deleted: np.ndarray | None = None,
     dominance: bool = True,
 ) -> None:
-    """Bring rows to where batches have led them, at once: a buffer is a function of its theta, its window, and the posts
+    """Bring rows to where batches have led them, at once: a buffer is a function of its theta, window, and the posts
     that came to it since it was last filled, those it was filled with included.
 
     `given` has those posts (in any order, maybe twice, also such as have expired or been evicted since), and the theta
