@@ -31,6 +31,7 @@ A_BATCH = 60
 REPORTS = "SELECT TopK(text, 4) FROM stream WHERE time AFTER '{} seconds ago' SYNC 5 seconds"
 AGGREGATES = "SELECT Count(id), Max(likes), weekday FROM stream{} GROUP BY weekday SYNC 5 seconds"
 NEAREST = "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT({}, 50)) LIMIT 5"
+RELEVANT = "SELECT * FROM stream ORDER BY RELEVANCE(POINT({}, 50), 'coffee train rain the', 0.4) DESC LIMIT 5 WINDOW {}"
 
 
 class Crash(Exception):
@@ -70,6 +71,8 @@ def stream(state: StateDirectory, settings: Settings) -> None:
             box = f"SELECT id FROM stream WHERE loc INSIDE RECT(-180, -90, 180, {30 + batch}) AND likes < 50"
             ops = [{"op": "subscribe", "id": f"q{batch}", "sql": SQL if batch % 4 else box}]
             ops += [{"op": "subscribe", "id": f"n{batch % 6}", "sql": NEAREST.format(batch)}]
+            span = "200 POSTS" if batch % 4 else "15 SECONDS"
+            ops += [{"op": "subscribe", "id": f"r{batch % 6}", "sql": RELEVANT.format(batch, span)}]
             ops += [{"op": "subscribe", "id": f"t{batch % 4}", "sql": REPORTS.format(8 + batch)}]
             window = " WHERE time AFTER '12 seconds ago'" if batch % 4 else ""
             ops += [{"op": "subscribe", "id": f"a{batch % 6}", "sql": AGGREGATES.format(window)}]
@@ -117,7 +120,7 @@ def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(
             stream(state, settings)
         stream(state, settings)
         assert outbox(state) == expected, f"crash at step {step}"
-        for name in ("n0", "n2", "n4"):
+        for name in ("n0", "n2", "n4", "r0", "r2", "r4"):
             assert list(read_current(Reader(state), name)) == list(read_current(Reader(undisturbed), name))
         sweep(state, grace=0.0)
         named = {ref.name for ref in state.newest().segments}

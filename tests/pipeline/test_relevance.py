@@ -175,6 +175,14 @@ def test_every_distribution_gives_the_same_answers(name: str, tmp_path: Path) ->
     assert run_through(tmp_path, settings(4, topk_distribution=name), batches_of(11, 12)) > 100
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("fan", [2, 3])
+def test_merging_changes_no_answer(fan: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nearcast.state.merging.to_merge.__defaults__", (fan,))
+    monkeypatch.setattr("nearcast.state.merging.run_to_merge.__defaults__", (fan,))
+    assert run_through(tmp_path, settings(), batches_of(30 + fan, 24)) > 200
+
+
 def test_posts_that_are_not_kept_are_in_windows_all_the_same(tmp_path: Path) -> None:
     batches = batches_of(5, 12, "none")
     batches[0] = Batch([op for batch in batches for op in batch.ops if op["op"] != "delete"], [])

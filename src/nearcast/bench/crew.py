@@ -10,11 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from nearcast.pipeline.commit import commit_batch
+from nearcast.pipeline.commit import commit_batch, following
 from nearcast.pipeline.heap import keep_freed_memory
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.route import route_ops, route_posts
+from nearcast.pipeline.second_round import second_round
 from nearcast.pipeline.settings import Settings
 from nearcast.pipeline.work import work
 from nearcast.sources.formats import Split
@@ -70,8 +71,14 @@ class Crew:
                 inboxes[worker].append(packet)
         working = [process.submit(work, plan, worker, inboxes[worker]) for worker, process in enumerate(self.processes)]
         reports = [each.result() for each in working]
+        more = second_round(plan, following(plan, "bench", reports), reports, self._all)
         self._add_up(reports)
-        return commit_batch(plan, "bench", reports)
+        return commit_batch(plan, "bench", reports, more)
+
+    def _all(self, done: Callable[[int], Report]) -> list[Report]:
+        """A further round: each worker in its process."""
+        working = [process.submit(done, worker) for worker, process in enumerate(self.processes)]
+        return [each.result() for each in working]
 
     def _add_up(self, reports: Sequence[Report]) -> None:
         for report in reports:

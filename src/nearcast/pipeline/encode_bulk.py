@@ -6,18 +6,21 @@ import pyarrow.compute as pc
 
 from nearcast.geo.regions import encode as encode_region
 from nearcast.geo.wkt import parse_polygon
+from nearcast.index.relevance import Idf
 from nearcast.index.rows import take_lists
 from nearcast.kernels.keywords import are_plain, plain_codes
 from nearcast.language.encode import encode_expression
-from nearcast.language.keywords import parse_contains
+from nearcast.language.keywords import MOST_WORDS, parse_contains
 from nearcast.model.errors import BadInput
 from nearcast.model.expressions import Or
-from nearcast.model.ops import BEGINNING, CODE_LAST, NEAREST, NEVER, QUERY_FIELDS, RANGE, TERMS
+from nearcast.model.ops import BEGINNING, CODE_LAST, NEAREST, NEVER, QUERY_FIELDS, RANGE, RELEVANT, TERMS
+from nearcast.model.queries import HALF_WORLD_KM
 from nearcast.model.regions import EVERYWHERE, RECT, Circle, Region
-from nearcast.sources.op_records import BEAT_COLUMNS
+from nearcast.sources.op_records import BEAT_COLUMNS, TASTE_COLUMNS
 from nearcast.text.tokenizer import Tokenizer
 
 TOO_LONG = "its window is longer than posts are kept (--retention)"
+NO_WORDS, NO_TASTE = pa.array([], pa.uint64()), pa.array([], pa.float64())
 EXPRESSION = r'["()]|\b(?:AND|OR|NOT)\b'  # a text with any of these is more than words
 
 
@@ -26,9 +29,11 @@ def encode_bulk(
 ) -> pa.Table:
     """Subscriptions given as columns, without a Python loop where they are rectangles or circles and plain words."""
     n = len(table)
-    window, beat = _bulk_beats(table, rows, reasons, longest)
-    k, lon, lat = _bulk_points(table, rows, reasons, beat > 0)
-    boxes, kinds, shapes, shape_offsets = _bulk_regions(table, rows, reasons, (k > 0) & (beat == 0))
+    relevant = ~np.isnan(_numbers(table, "alpha")) if "alpha" in table.column_names else np.zeros(n, np.bool_)
+    window, beat = _bulk_beats(table, rows, reasons, longest, relevant)
+    k, lon, lat = _bulk_points(table, rows, reasons, beat > 0, relevant)
+    boxes, kinds, shapes, shape_offsets = _bulk_regions(table, rows, reasons, ((k > 0) & (beat == 0)) | relevant)
+    words, taste = _bulk_tastes(table, tokenizer, rows, reasons, longest, relevant)
     code, code_offsets = _bulk_codes(table, tokenizer, rows, reasons)
     life = np.full(n, NEVER, np.int64)
     if "for_seconds" in table.column_names:
@@ -43,14 +48,10 @@ def encode_bulk(
         pa.ListArray.from_arrays(pa.array(code_offsets), pa.array(code)),
         pa.array(np.full(n, BEGINNING)), pa.array(np.full(n, NEVER)), pa.array(life),
         pa.nulls(n, pa.string()), pa.nulls(n, pa.string()),
-        pa.array(np.select([beat > 0, k > 0], [TERMS, NEAREST], RANGE).astype(np.uint8)), pa.array(k),
-        pa.array(lon), pa.array(lat), pa.array(window), pa.array(beat), _empty(n, pa.uint64()), _empty(n, pa.float64()),
+        pa.array(np.select([relevant, beat > 0, k > 0], [RELEVANT, TERMS, NEAREST], RANGE).astype(np.uint8)),
+        pa.array(k), pa.array(lon), pa.array(lat), pa.array(window), pa.array(beat), words, taste,
     ]  # fmt: skip
     return pa.table(columns, schema=pa.schema(QUERY_FIELDS))
-
-
-def _empty(count: int, kind: pa.DataType) -> pa.ListArray:
-    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], kind))
 
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
@@ -60,14 +61,16 @@ def _numbers(table: pa.Table, name: str) -> np.ndarray:
 
 
 def _bulk_beats(
-    table: pa.Table, rows: np.ndarray, reasons: dict[int, str], longest: int | None
+    table: pa.Table, rows: np.ndarray, reasons: dict[int, str], longest: int | None, relevant: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(window, beat) in microseconds: both ask for the k most frequent terms; 0 where they are not given."""
+    """(window, beat) in microseconds: both ask for the k most frequent terms; 0 where they are not given, and of the
+    most relevant, whose window is part of their taste.
+    """
     if not set(BEAT_COLUMNS) & set(table.column_names):
         return np.zeros(len(table), np.int64), np.zeros(len(table), np.int64)
     window, beat = (_numbers(table, name) for name in BEAT_COLUMNS)
-    given = ~(np.isnan(window) & np.isnan(beat))
-    good = (window > 0) & (window < 1e12) & (beat >= 1e-6) & (beat < 1e12)
+    given = ~(np.isnan(window) & np.isnan(beat)) & ~relevant
+    good = given & (window > 0) & (window < 1e12) & (beat >= 1e-6) & (beat < 1e12)
     window, beat = (np.where(good, each * 1e6, 0).astype(np.int64) for each in (window, beat))
     long = good & (window > longest) if longest is not None else np.zeros(len(table), np.bool_)
     for i in np.flatnonzero(given & ~good):
@@ -78,25 +81,78 @@ def _bulk_beats(
 
 
 def _bulk_points(
-    table: pa.Table, rows: np.ndarray, reasons: dict[int, str], reporting: np.ndarray
+    table: pa.Table, rows: np.ndarray, reasons: dict[int, str], reporting: np.ndarray, relevant: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(k, lon, lat): `k` with `lon` and `lat` asks for the k nearest to that place, or for k terms where they are
-    reported (10 unless given); 0 where it is not given.
+    """(k, lon, lat): `k` with `lon` and `lat` asks for the k nearest to that place, or most relevant, or for k terms
+    where they are reported (10 unless given); 0 where it is not given.
     """
-    if "k" not in table.column_names and not reporting.any():
+    if "k" not in table.column_names and not (reporting | relevant).any():
         return np.zeros(len(table), np.int64), np.zeros(len(table)), np.zeros(len(table))
     k, lon, lat = (_numbers(table, name) for name in ("k", "lon", "lat"))
     k = np.where(reporting & np.isnan(k), 10.0, k)
-    given = ~np.isnan(k)
+    given = ~np.isnan(k) | relevant
     whole = given & (k >= 1) & (k < 2**53) & (k == np.floor(k))
     there = reporting | ((np.abs(lon) <= 180) & (np.abs(lat) <= 90))
     for i in np.flatnonzero(given & ~whole):
         reasons[int(rows[i])] = "k is not a whole number of at least 1"
     for i in np.flatnonzero(whole & ~there):
-        reasons[int(rows[i])] = "k asks for the nearest to a place: give lon in -180..180 and lat in -90..90"
+        what = "most relevant" if relevant[i] else "nearest"
+        reasons[int(rows[i])] = f"k asks for the {what} to a place: give lon in -180..180 and lat in -90..90"
     good = whole & there
     nearest = good & ~reporting
     return np.where(good, k, 0).astype(np.int64), np.where(nearest, lon, 0.0), np.where(nearest, lat, 0.0)
+
+
+def _bulk_tastes(
+    table: pa.Table,
+    tokenizer: Tokenizer,
+    rows: np.ndarray,
+    reasons: dict[int, str],
+    longest: int | None,
+    relevant: np.ndarray,
+) -> tuple[pa.ListArray, pa.ListArray]:
+    """(words, taste) as in `model.ops`: `alpha` asks for the most relevant to `words`, of the last `window_posts` or
+    `window_seconds`, within a reach (`reach_km`) of half the world unless given. Both are empty for other rows.
+    """
+    n = len(table)
+    empty = pa.array(np.zeros(n + 1, np.int32))
+    if not {*TASTE_COLUMNS, "words"} & set(table.column_names):
+        return pa.ListArray.from_arrays(empty, NO_WORDS), pa.ListArray.from_arrays(empty, NO_TASTE)
+    given = {name: _numbers(table, name) for name in (*TASTE_COLUMNS, *BEAT_COLUMNS)}
+    alpha, reach, posts, seconds, beat = given.values()
+    counted, timed, texts = ~np.isnan(posts), ~np.isnan(seconds), pa.nulls(n, pa.string())
+    stray = counted | ~np.isnan(reach)
+    if "words" in table.column_names:
+        texts = table["words"]
+        stray |= pc.is_valid(texts).to_numpy()
+    for i in np.flatnonzero(stray & ~relevant):
+        reasons[int(rows[i])] = "words, reach_km and window_posts ask for the most relevant, which takes an alpha too"
+    texts = texts if relevant.all() else pc.if_else(pa.array(relevant), texts, None)
+    terms, offsets, _ = Idf.none().weigh(*tokenizer.terms(texts))  # each word once, in order
+    sizes = np.diff(offsets)
+    reach = np.where(np.isnan(reach), HALF_WORLD_KM, reach)
+    window = np.rint(np.where((seconds > 0) & (seconds < 1e12), seconds, 0.0) * 1e6)
+    whole = (posts >= 1) & (posts < 2**53) & (posts == np.floor(posts))
+    for bad, reason in (
+        (~((alpha >= 0) & (alpha <= 1)), "alpha is not a number from 0 (words alone) to 1 (nearness alone)"),
+        (~((reach > 0) & (reach < np.inf)), "reach_km is not a number greater than 0"),
+        (sizes == 0, "the most relevant are so to some words: give at least one in words"),
+        (sizes > MOST_WORDS, f"words has more than {MOST_WORDS:,} words"),
+        (~np.isnan(beat), "the most relevant are kept at all times: with alpha, sync_seconds makes no sense"),
+        (counted == timed, "the most relevant are those of a window: give window_posts or window_seconds"),
+        (counted & ~whole, "window_posts is not a whole number of at least 1"),
+        (timed & (window < 1), "window_seconds is not a length of time"),
+        (window > (np.inf if longest is None else longest), TOO_LONG),
+    ):
+        for i in np.flatnonzero(bad & relevant):
+            reasons[int(rows[i])] = reason
+    taste = np.stack([alpha, reach, np.where(counted, posts, 0.0), window], axis=1)[relevant]
+    ends = np.zeros(n + 1, np.int32)
+    np.cumsum(4 * relevant, out=ends[1:])
+    return (
+        pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms)),
+        pa.ListArray.from_arrays(pa.array(ends), pa.array(taste.ravel())),
+    )
 
 
 def _bulk_regions(
@@ -107,7 +163,7 @@ def _bulk_regions(
     lon, lat, radius = (_numbers(table, name) for name in ("lon", "lat", "radius_km"))
     boxed = ~np.isnan(boxes).all(axis=0)
     round_ = ~boxed & ~(np.isnan(lon) & np.isnan(lat) & np.isnan(radius))
-    round_ &= ~(nearest & np.isnan(radius))  # the nearest to a place, wherever they are
+    round_ &= ~(nearest & np.isnan(radius))  # the nearest or most relevant to a place, wherever they are
     polygons = table["polygon"] if "polygon" in table.column_names else None
     drawn = ~boxed & ~round_ & (pc.is_valid(polygons).to_numpy() if polygons is not None else np.zeros(n, np.bool_))
     kinds = np.full(n, EVERYWHERE, np.uint8)

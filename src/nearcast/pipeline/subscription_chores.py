@@ -11,12 +11,13 @@ from nearcast.index.rows import Rows
 from nearcast.index.segment import Ends, Segment
 from nearcast.index.subscriptions import read_logs, standing_ends
 from nearcast.kernels.register import file_codes
-from nearcast.model.ops import AGGREGATES, BEGINNING, NEVER, RANGE
+from nearcast.model.ops import AGGREGATES, BEGINNING, NEVER, RANGE, RELEVANT
 from nearcast.model.ops import NEAREST as NEAREST_ASKED
 from nearcast.model.ops import TERMS as TERMS_ASKED
 from nearcast.pipeline.beats import ON_A_BEAT
 from nearcast.pipeline.closest import is_nearest
 from nearcast.pipeline.plan import open_frequencies, open_reach, open_segments, write_closest, write_segment
+from nearcast.pipeline.relevance.subscribers import file_relevant
 from nearcast.pipeline.rewriting import Rewriting
 from nearcast.state.manifest import ENDS, NEAREST, SUBSCRIPTIONS, SegmentRef
 from nearcast.state.merging import to_merge
@@ -31,7 +32,7 @@ class SubscriptionChores(Rewriting):
     def merge_subscriptions(self) -> None:
         """At most one rewriting of those to ranges; and of the others, which are worker 0's."""
         refs = self.mine(SUBSCRIPTIONS)
-        for asks in (RANGE, NEAREST_ASKED, TERMS_ASKED, AGGREGATES):
+        for asks in (RANGE, NEAREST_ASKED, TERMS_ASKED, AGGREGATES, RELEVANT):
             some = [ref for ref in refs if ref.asks == asks]
             if some:
                 self.merge_some(some)
@@ -132,6 +133,8 @@ class SubscriptionChores(Rewriting):
         retention = self.plan.settings.retention
         over = (rows.end <= clock) | (rows.end <= rows.start)
         dead = (rows.end <= rows.start) | (over & (retention is not None) & (rows.end <= clock - (retention or 0)))
+        if old[0].asks == RELEVANT:  # what they had has left with their end
+            dead = over
         if nearest:
             never = rows.end <= rows.start  # what they had leaves, and nobody else would tell of it
             self.report.superseded += rows.seq[never].tolist()
@@ -153,6 +156,10 @@ class SubscriptionChores(Rewriting):
         return ~self.plan.router.keepers(rows, self.plan.settings.workers)[0][:, self.worker]
 
     def write_subscriptions(self, rows: Rows, old: list[SegmentRef], ended: int) -> SegmentRef:
+        if old[0].asks == RELEVANT:
+            new = file_relevant(self.plan, rows)
+            facts = {**new.facts, "ended": ended, "folded": self.plan.batch - 1}
+            return self.ref(SUBSCRIPTIONS, new.name, len(rows), new.size, old, **facts)
         code = rows.code
         if is_nearest(old[0]) or not self.plan.router.shares:  # else their words have led them to this worker
             code = file_codes(rows.code, rows.code_offsets, *open_frequencies(self.plan))

@@ -28,6 +28,10 @@ from nearcast.state.bundle import open_bundle
 from nearcast.state.manifest import Manifest
 
 
+AT_ONCE = 50_000  # buffers that are filled together
+MANY_RESULTS = 2_000_000
+
+
 @dataclass(frozen=True)
 class Settle:
     """The round of one worker, as a function of its number; `candidates` are what `match` left in the spool."""
@@ -75,7 +79,7 @@ class Settling:
             version[rows] = due
             self._fill(step.short, version, bounds, was_version)
         self._write(ended, step.short, arrivals, was_theta, was_version)
-        write_net(self.plan, share.worker, joined(self.net), self.subscribers, self.ledger, self.done)
+        self._flush(whatever=True)
         self.done.count(refilled=len(step.short), settled=step.touched)
         share.remember(self.plan)
 
@@ -117,11 +121,13 @@ class Settling:
         conditional = self.subscribers.conditional[at]
         for each in np.unique(version[rows]).tolist():
             for asking in (False, True):
-                some = np.flatnonzero((version[rows] == each) & (conditional == asking))
-                if len(some):
+                those = np.flatnonzero((version[rows] == each) & (conditional == asking))
+                for begin in range(0, len(those), AT_ONCE):
+                    some = those[begin : begin + AT_ONCE]
                     refills = self._search(rows[some], at[some], each, bounds, asking)
                     step = refill(buffers, self.ledger, bounds, refills, self.policy)
                     self._tell(step, was)
+                    self._flush()
 
     def _search(self, rows: np.ndarray, at: np.ndarray, version: int, bounds: np.ndarray, asking: bool) -> Refills:
         buffers, subscribers = self.share.buffers, self.subscribers
@@ -159,6 +165,12 @@ class Settling:
         numbers = whole(changes.numbers, self.ledger)
         flags = np.full(len(changes), entered)
         self.net.append(Net(at, numbers, changes.scores, changes.ranks, version[changes.rows], flags))
+
+    def _flush(self, whatever: bool = False) -> None:
+        """Write what has changed, if that is much."""
+        if whatever or sum(len(net) for net in self.net) > MANY_RESULTS:
+            write_net(self.plan, self.share.worker, joined(self.net), self.subscribers, self.ledger, self.done)
+            self.net.clear()
 
     def _write(
         self, ended: np.ndarray, filled: np.ndarray, arrivals: Arrivals, theta: np.ndarray, version: np.ndarray
@@ -222,7 +234,11 @@ def policy_for(windows: np.ndarray, ledger: Ledger) -> CostBased:
 
 def joined(parts: Sequence[Net]) -> Net:
     names = ("at", "number", "score", "rank", "version", "entered")
-    return Net(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    none = Net(*(np.empty(0, np.int64) for _ in names))
+    at, number, score, rank, version, entered = (
+        np.concatenate([getattr(part, name) for part in (none, *parts)]) for name in names
+    )
+    return Net(at, number, score, rank, version, entered.astype(np.bool_))
 
 
 def forget() -> None:
