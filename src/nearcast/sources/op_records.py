@@ -15,9 +15,15 @@ from nearcast.sources.records import columns_by_name
 
 BEAT_COLUMNS = ("window_seconds", "sync_seconds")
 PLACE_COLUMNS = ("min_lon", "min_lat", "max_lon", "max_lat", "lon", "lat", "radius_km")
-NUMBER_COLUMNS = (*PLACE_COLUMNS, *BEAT_COLUMNS, "for_seconds", "k")
-TEXT_COLUMNS = ("text", "overlaps", "polygon")
-QUERY_COLUMNS = (*PLACE_COLUMNS, *BEAT_COLUMNS, *TEXT_COLUMNS)  # a subscription without SQL sets at least one of these
+TASTE_COLUMNS = ("alpha", "reach_km", "window_posts")
+NUMBER_COLUMNS = (*PLACE_COLUMNS, *BEAT_COLUMNS, *TASTE_COLUMNS, "for_seconds", "k")
+TEXT_COLUMNS = ("text", "overlaps", "polygon", "words")
+QUERY_COLUMNS = (
+    *PLACE_COLUMNS,
+    *BEAT_COLUMNS,
+    *TASTE_COLUMNS,
+    *TEXT_COLUMNS,
+)  # a subscription without SQL sets at least one of these
 OP_FIELDS = ("op", "id", "ts", "sql")
 _TEXT = frozenset(("op", "ts", "sql", *TEXT_COLUMNS))
 _NEEDS_QUERY = ("subscribe", "search")
