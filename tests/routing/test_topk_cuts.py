@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearcast.index.relevance import Tastes
+from nearcast.index.relevance import Tastes, Vectors
 from nearcast.routing.topk.kd import KdTree, best_cut
 from nearcast.routing.topk.shares import firsts, shares_of
 from nearcast.routing.topk.vocabulary import Vocabulary, cut_words, pairs_of, prefixes
+from nearcast.routing.topk.word_cut import WordCut
 
 Sets = list[set[int]]
 some_sets = st.lists(st.sets(st.integers(0, 9), max_size=4), max_size=12)
@@ -101,6 +102,24 @@ def test_words_are_cut_evenly_where_nothing_is_known_of_costs() -> None:
 def test_words_rank_by_frequency_and_then_by_term() -> None:
     vocabulary = Vocabulary.of(np.array([5, 6, 7, 9], np.uint64), np.array([30, 2, 30, 1]))
     assert vocabulary.ranks(np.array([9, 6, 5, 7, 8, 2**64 - 1], np.uint64)).tolist() == [0, 1, 2, 3, -1, -1]
+
+
+@pytest.mark.parametrize("ends", [[10], [1, 10], [3, 4, 9, 10], [4, 10, 10, 10], list(range(1, 11))])
+def test_a_word_belongs_to_the_slot_of_its_run(ends: list[int]) -> None:
+    terms = np.arange(1, 11, dtype=np.uint64) * 7
+    cut = WordCut.whole(Vocabulary.of(terms, np.arange(10)), np.array(ends))
+    ones = np.ones(10)
+    sent = cut.of_posts(Vectors(ones, ones, terms, np.arange(11), ones))
+    assert [np.flatnonzero(each).tolist() for each in sent] == [
+        [slot] for slot, run in enumerate(runs(np.array(ends))) for _ in run
+    ]
+
+
+def test_unknown_words_go_to_all_slots_by_their_hashes() -> None:
+    cut = WordCut.whole(Vocabulary.of(np.empty(0, np.uint64), np.empty(0, np.int64)), np.zeros(4, np.int64))
+    ones, terms = np.ones(400), np.arange(1, 401, dtype=np.uint64)
+    sent = cut.of_posts(Vectors(ones, ones, terms, np.arange(401), ones))
+    assert (sent.sum(axis=1) == 1).all() and sent.sum(axis=0).min() > 60
 
 
 # -- Algorithm 3 -------------------------------------------------------------------------------------------------------
