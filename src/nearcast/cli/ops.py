@@ -23,7 +23,10 @@ def subscribe(
     """Let a question stand: it waits in the state's inbox for the next batch, of this run or of the next.
 
     [dim]nearcast subscribe --state state --id floods
-    "SELECT * FROM stream WHERE loc INSIDE RECT(-74.3, 40.5, -73.7, 40.9) AND text CONTAINS 'flood AND NOT drill'"[/dim]
+    "SELECT * FROM stream WHERE loc INSIDE RECT(-74.3, 40.5, -73.7, 40.9) AND text CONTAINS 'flood AND NOT drill'"
+
+    nearcast subscribe --state state --id lunch "SELECT * FROM stream
+    ORDER BY RELEVANCE(POINT(151.2, -33.87), 'ramen sushi discount', 0.6, 10 km) DESC LIMIT 20 WINDOW 4 HOURS"[/dim]
     """
     from nearcast.language import check_subscription, parse
     from nearcast.state.regions import Regions
@@ -93,7 +96,7 @@ def _made_up(sql: str) -> str:
     import re
 
     words = re.findall(
-        r"[^\W_]{3,}", " ".join(re.findall(r"(?:CONTAINS|OVERLAPS)\s+['\"]([^'\"]+)", sql, re.IGNORECASE))
+        r"[^\W_]{3,}", " ".join(re.findall(r"(?:CONTAINS\s|OVERLAPS\s|\),)\s*['\"]([^'\"]+)", sql, re.IGNORECASE))
     )
     kept = [word.lower() for word in islice((w for w in words if w not in ("AND", "NOT")), 2)]
     return "-".join([*kept, secrets.token_hex(3)]) if kept else f"q-{secrets.token_hex(3)}"

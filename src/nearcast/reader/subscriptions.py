@@ -14,6 +14,7 @@ from nearcast.index.subscriptions import EndLog
 from nearcast.language import decode_code
 from nearcast.model.expressions import Conjunction, Literal
 from nearcast.model.ops import BEGINNING, NEVER
+from nearcast.model.queries import HALF_WORLD_KM
 from nearcast.model.regions import CIRCLE, POLYGON, RECT
 from nearcast.reader.reader import Reader
 from nearcast.state.bundle import open_bundle
@@ -96,7 +97,7 @@ class Subscriptions:
         conditions = [c for c in (_region(rows, row), self._words(decode_code([int(c) for c in code]))) if c]
         what, order = "*", ""
         if rows.reporting[row]:
-            window, beat, k = rows.beats[row].tolist()
+            window, beat, k, _ = rows.beats[row].tolist()
             what, order = f"TopK(text, {k})", f" SYNC {beat / 1e6:.15g} SECONDS"
             conditions.append(f"time AFTER '{window / 1e6:.15g} seconds ago'")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -104,7 +105,18 @@ class Subscriptions:
         if rows.nearest[row]:
             lon, lat, k = rows.points[row].tolist()
             order = f" ORDER BY DISTANCE(loc, POINT({lon:.10g}, {lat:.10g})) LIMIT {int(k)}"
+        if rows.relevant[row]:
+            order = self._relevance(rows, row)
         return f"SELECT {what} FROM stream{where}{order}" + (f" FOR {life / 1e6:g} SECONDS" if life != NEVER else "")
+
+    def _relevance(self, rows: Rows, row: int) -> str:
+        lon, lat, k, alpha, reach, posts, window = rows.tastes[row].tolist()
+        terms = rows.words[rows.words_offsets[row] : rows.words_offsets[row + 1]].tolist()
+        words = " ".join(self._word(term) for term in terms)
+        far = "" if reach == HALF_WORLD_KM else f", {_exact(reach)} km"
+        length = f"{int(posts)} POSTS" if posts else f"{window / 1e6:.15g} SECONDS"
+        call = f"RELEVANCE(POINT({_exact(lon)}, {_exact(lat)}), '{words}', {_exact(alpha)}{far})"
+        return f" ORDER BY {call} DESC LIMIT {int(k)} WINDOW {length}"
 
     def _words(self, conjunctions: Sequence[Conjunction]) -> str:
         if not any(conjunctions):
@@ -114,14 +126,18 @@ class Subscriptions:
         return f"text CONTAINS '{text}'"
 
     def _literal(self, literal: Literal) -> str:
-        words = [self._dictionary.get(term, f"word{term:016x}") for term in literal.terms]
+        words = [self._word(term) for term in literal.terms]
         text = words[0] if len(words) == 1 else '"' + " ".join(words) + '"'
         return f"NOT {text}" if literal.negative else text
+
+    def _word(self, term: int) -> str:
+        return self._dictionary.get(term, f"word{term:016x}")
 
     @cached_property
     def _dictionary(self) -> dict[int, str]:
         """The words of all terms that subscriptions use and posts have shown."""
-        wanted = np.unique(np.concatenate([np.empty(0, np.uint64), *(rows.code for rows, _ in self.parts)]))
+        parts = [each for rows, _ in self.parts for each in (rows.code, rows.words)]
+        wanted = np.unique(np.concatenate([np.empty(0, np.uint64), *parts]))
         found: dict[int, str] = {}
         for ref in self.reader.manifest.of(TERMS):
             table = TermTable.open(self.reader.state.path(ref.name))
@@ -145,6 +161,11 @@ def _part(reader: Reader, name: str, ends: EndLog) -> tuple[Rows, np.ndarray]:
     segment = Segment.from_arrays(arrays)
     first = NEVER if reader.manifest.first_post is None else reader.manifest.first_post
     return segment.rows, ends.of(segment).applied(segment.rows, np.arange(len(segment)), first)
+
+
+def _exact(value: float) -> str:
+    """The shortest number that is read as this one."""
+    return repr(value).removesuffix(".0")
 
 
 def _region(rows: Rows, row: int) -> str:
