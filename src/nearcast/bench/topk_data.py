@@ -14,7 +14,6 @@ from nearcast.index.rows import frozen, is_first
 from nearcast.kernels.igpt_sample import thresholds
 
 HALF_THE_WORLD = 20_015.0
-FLATTENED = 12.0  # the r-th word comes as 1 / (r + this), as where the commonest words are left out
 
 
 @dataclass(frozen=True)
@@ -32,17 +31,20 @@ class Texts:
 
 @dataclass(frozen=True)
 class TopkWorld:
-    """Where posts come from, and of what words they are made."""
+    """Where posts come from, and of what words they are made: the r-th comes as often as 1 / (r + flattened), which is
+    some 12 where the commonest words are left out, and 1 in raw text.
+    """
 
     seed: int = 0
     vocabulary: int = 300_000
     cities: int = 2_000
     words: int = 9
+    flattened: float = 12.0
     _parts: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng((self.seed, 1))
-        share = 1.0 / (np.arange(self.vocabulary) + FLATTENED)
+        share = 1.0 / (np.arange(self.vocabulary) + self.flattened)
         self._parts["words"] = np.cumsum(share) / share.sum()
         self._parts["terms"] = rng.integers(1, 2**64 - 1, self.vocabulary, dtype=np.uint64)
         size = 1.0 / (np.arange(self.cities) + 5.0)
@@ -138,9 +140,9 @@ class Workload:
     posts: Vectors
 
 
-def workload(count: int, posts: int = 2_000, sample: int = 36_000, seed: int = 0) -> Workload:
+def workload(count: int, posts: int = 2_000, sample: int = 36_000, seed: int = 0, flattened: float = 12.0) -> Workload:
     """The paper's defaults: 1-5 words, k = 20, window 1 M."""
-    world = TopkWorld(seed)
+    world = TopkWorld(seed, flattened=flattened)
     idf = statistics(world.texts(200_000, 0))
     tastes = subscribers(world.texts(count, 1), idf, seed)
     theta = sampled_theta(tastes, vectors(world.texts(sample, 2), idf))

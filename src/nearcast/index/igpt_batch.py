@@ -42,12 +42,13 @@ class BatchIndex:
     firsts: np.ndarray
     postings: np.ndarray
     owners: np.ndarray
+    signs: np.ndarray
     blocks: np.ndarray
     rules: frozenset[str]
 
     def match(self, posts: Vectors, standing: Standing, number: int) -> Pairs:
         numbers = self.terms.numbers_of(posts.terms)
-        asked, which, of_entry, entries = map(
+        asked, which, of_entry, entries, signs = map(
             frozen,
             invert(posts.lon, posts.lat, numbers, posts.offsets, posts.weights, np.zeros(self.terms.count, np.int64)),
         )
@@ -60,7 +61,7 @@ class BatchIndex:
         tastes = standing.tastes
         while resume[0] < self.terms.count:
             n, tested = collect(
-                self.begins, self.firsts, self.postings, self.owners, self.blocks, asked, entries,
+                self.begins, self.firsts, self.postings, self.owners, self.signs, self.blocks, asked, entries, signs,
                 "blocks" in self.rules, "postings" in self.rules, *buffers[0], resume,
             )  # fmt: skip
             looked += tested
@@ -77,7 +78,7 @@ class BatchIndex:
 
     @property
     def nbytes(self) -> int:
-        own = (self.rows, self.begins, self.firsts, self.postings, self.owners, self.blocks)
+        own = (self.rows, self.begins, self.firsts, self.postings, self.owners, self.signs, self.blocks)
         return self.terms.nbytes + sum(array.nbytes for array in own)
 
 
@@ -90,15 +91,15 @@ def build_part(tastes: Tastes, theta: np.ndarray, rows: np.ndarray, rules: Colle
     begins = np.concatenate(([0], np.cumsum(counts)))
     firsts = np.concatenate(([0], np.cumsum(-(-counts // BLOCK))))
     postings = np.empty((FIELDS, begins[-1]), np.float32)
-    owners = np.empty(begins[-1], np.int32)
+    owners, signs = np.empty(begins[-1], np.int32), np.empty(begins[-1], np.uint32)
     fill_postings(
         rows, numbers, tastes.offsets, tastes.weights, tastes.lon, tastes.lat, tastes.alpha, tastes.reach, theta,
-        prefix, longest, begins[:-1].copy(), postings, owners,
+        prefix, longest, begins[:-1].copy(), postings, owners, signs,
     )  # fmt: skip
-    arrange(begins, postings, owners)
+    arrange(begins, postings, owners, signs)
     blocks = np.empty((FIELDS + 1, firsts[-1]), np.float32)
     bound_blocks(begins, firsts, postings, blocks)
-    return BatchIndex(rows, terms, frozen(begins), frozen(firsts), frozen(postings), frozen(owners), frozen(blocks), frozenset(rules))
+    return BatchIndex(rows, terms, frozen(begins), frozen(firsts), frozen(postings), frozen(owners), frozen(signs), frozen(blocks), frozenset(rules))
 
 
 def build(tastes: Tastes, theta: np.ndarray, rules: Collection[str] = RULES) -> Matcher:

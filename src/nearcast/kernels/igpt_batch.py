@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.igpt_blocks import ALPHA, BLOCK, OWN, RADIUS, REST, SLOPE, SPARE, X, Y, Z
+from nearcast.kernels.igpt_blocks import ALPHA, BLOCK, OWN, RADIUS, REST, SLOPE, SPARE, X, Y, Z, sign_of
 from nearcast.kernels.igpt_terms import by_rarity
 from nearcast.kernels.regions import RADIANS
 from nearcast.kernels.relevance import cosine, nearness, score_of
@@ -36,11 +36,11 @@ def invert(lon, lat, numbers, offsets, weights, counts):
         begins[term + 1] = begins[term] + counts[term]
         counts[term] = begins[term]
     posts, entry_terms = np.empty(known, np.int32), np.empty(known, np.int32)
-    entries = np.empty((known, 5), np.float32)
+    entries, signs = np.empty((known, 5), np.float32), np.empty(known, np.uint32)
     for post in range(lon.size):
         n = by_rarity(numbers, offsets[post], offsets[post + 1], order)
         level = math.cos(lat[post] * RADIANS)
-        greatest = 0.0
+        greatest, sign = 0.0, np.uint32(0)
         for i in range(n - 1, -1, -1):
             at = counts[numbers[order[i]]]
             counts[numbers[order[i]]] = at + 1
@@ -49,9 +49,10 @@ def invert(lon, lat, numbers, offsets, weights, counts):
             entries[at, Y] = level * math.sin(lon[post] * RADIANS)
             entries[at, Z] = math.sin(lat[post] * RADIANS)
             entries[at, OWN_WEIGHT] = weights[order[i]]
-            entries[at, REST_WEIGHT] = greatest
+            entries[at, REST_WEIGHT], signs[at] = greatest, sign
+            sign |= sign_of(numbers[order[i]])
             greatest = max(greatest, weights[order[i]])
-    return begins, posts, entry_terms, entries
+    return begins, posts, entry_terms, entries, signs
 
 
 # The next two are written so that LLVM makes vector code of them: no max or min, whose NaNs would branch, and no
@@ -76,12 +77,12 @@ def test_blocks(blocks, begin, end, entry, hits):
 
 
 @njit(cache=True, nogil=True)
-def test_postings(postings, begin, end, entry, hits):
+def test_postings(postings, signs, begin, end, entry, sign, hits):
     """Mark the postings begin..end-1 that may be of a subscriber for this entry."""
     px, py, pz, own, rest = entry[0], entry[1], entry[2], entry[3], entry[4]
     x, y, z = postings[X, begin:end], postings[Y, begin:end], postings[Z, begin:end]
     spares, owns, rests = postings[SPARE, begin:end], postings[OWN, begin:end], postings[REST, begin:end]
-    alphas, slopes = postings[ALPHA, begin:end], postings[SLOPE, begin:end]
+    alphas, slopes, marks = postings[ALPHA, begin:end], postings[SLOPE, begin:end], signs[begin:end]
     zero, one, less, tiny = np.float32(0.0), np.float32(1.0), np.float32(0.999), np.float32(1e-10)
     second, third, fourth = np.float32(1.0 / 12.0), np.float32(1.0 / 90.0), np.float32(1.0 / 560.0)
     for i in range(x.size):
@@ -89,7 +90,8 @@ def test_postings(postings, begin, end, entry, hits):
         t = (dx * dx + dy * dy + dz * dz) * less - tiny
         # The square of an angle from that of its chord: a series of which every term is positive.
         way = slopes[i] * slopes[i] * (t * (one + t * (second + t * (third + t * fourth))))
-        spare = spares[i] + owns[i] * own + rests[i] * rest + WIDE
+        more = rests[i] * rest if marks[i] & sign else zero
+        spare = spares[i] + owns[i] * own + more + WIDE
         hits[i] = (spare >= zero) & ((spare >= alphas[i]) | (way <= spare * spare))
 
 
@@ -111,7 +113,9 @@ def first_common(words, begin, end, terms, first, last, numbers, number):
 
 
 @njit(cache=True, nogil=True)
-def collect(begins, firsts, postings, owners, blocks, asked, entries, of_blocks, of_postings, rows, which, resume):
+def collect(
+    begins, firsts, postings, owners, signs, blocks, asked, entries, asking, of_blocks, of_postings, rows, which, resume
+):
     """Candidates, as rows of subscribers and places in `entries`; returns (how many, postings tested).
 
     It stops where the output might not hold another shelf of blocks, and notes in `resume` (term, block, entry) where
@@ -141,7 +145,7 @@ def collect(begins, firsts, postings, owners, blocks, asked, entries, of_blocks,
                     size = min(np.int64(BLOCK), begins[term + 1] - begin)
                     tested += size
                     if of_postings:
-                        test_postings(postings, begin, begin + size, entries[e], marks)
+                        test_postings(postings, signs, begin, begin + size, entries[e], asking[e], marks)
                     for eight in range((size + 7) >> 3):
                         if eights[eight] == 0:
                             continue

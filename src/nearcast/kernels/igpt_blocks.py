@@ -34,6 +34,12 @@ def in_prefix(alpha, theta, norm):
 
 
 @njit(cache=True, nogil=True)
+def sign_of(number):
+    """One of 32 bits, by a term."""
+    return np.uint32(1 << ((np.int64(number) * 0x9E3779B1 >> 27) & 31))
+
+
+@njit(cache=True, nogil=True)
 def count_postings(rows, numbers, offsets, weights, alpha, theta, prefix, longest, counts):
     """How many postings each term gets. No text has more than `longest` words."""
     order = np.empty(longest + 1, np.int64)
@@ -52,7 +58,7 @@ def count_postings(rows, numbers, offsets, weights, alpha, theta, prefix, longes
 
 
 @njit(cache=True, nogil=True)
-def fill_postings(rows, numbers, offsets, weights, lon, lat, alpha, reach, theta, prefix, longest, ends, postings, owners):
+def fill_postings(rows, numbers, offsets, weights, lon, lat, alpha, reach, theta, prefix, longest, ends, postings, owners, signs):
     """The postings of each term, in the order of rows; `ends[term]` goes from its begin to its end."""
     order = np.empty(longest + 1, np.int64)
     filled = 0
@@ -64,7 +70,7 @@ def fill_postings(rows, numbers, offsets, weights, lon, lat, alpha, reach, theta
         x, y = level * math.cos(lon[row] * RADIANS), level * math.sin(lon[row] * RADIANS)
         z = math.sin(lat[row] * RADIANS)
         slope = min(alpha[row] * EARTH_RADIUS_KM / reach[row], STEEPEST)
-        square, after = 0.0, 0.0
+        square, after, sign = 0.0, 0.0, np.uint32(0)
         for i in range(size - 1, -1, -1):
             weight = weights[offsets[row] + order[i] - filled]
             square += weight * weight
@@ -77,8 +83,9 @@ def fill_postings(rows, numbers, offsets, weights, lon, lat, alpha, reach, theta
                 postings[OWN, to] = (1.0 - alpha[row]) * weight
                 postings[REST, to] = (1.0 - alpha[row]) * after
                 postings[ALPHA, to], postings[SLOPE, to] = alpha[row], slope
-                owners[to] = row
+                owners[to], signs[to] = row, sign
             after += weight
+            sign |= sign_of(numbers[order[i]])
         filled += size
 
 
@@ -112,7 +119,8 @@ def _widest(scratch, begin, end):
 def _swap(scratch, held, i, j):
     for f in range(FIELDS):
         scratch[i, f], scratch[j, f] = scratch[j, f], scratch[i, f]
-    held[i], held[j] = held[j], held[i]
+    held[i, 0], held[j, 0] = held[j, 0], held[i, 0]
+    held[i, 1], held[j, 1] = held[j, 1], held[i, 1]
 
 
 @njit(cache=True, nogil=True)
@@ -141,13 +149,13 @@ def _halve(scratch, held, begin, end, middle, field):
 
 
 @njit(cache=True, nogil=True)
-def arrange(begins, postings, owners):
+def arrange(begins, postings, owners, signs):
     """Order the postings of each term so that every run of BLOCK of them is alike: halved by the widest field."""
     longest = 0
     for term in range(begins.size - 1):
         longest = max(longest, begins[term + 1] - begins[term])
     scratch = np.empty((longest, FIELDS), np.float32)
-    held = np.empty(longest, np.int32)
+    held = np.empty((longest, 2), np.uint32)
     stack = np.empty((128, 2), np.int64)
     for term in range(begins.size - 1):
         base, n = begins[term], begins[term + 1] - begins[term]
@@ -156,7 +164,7 @@ def arrange(begins, postings, owners):
         for i in range(n):
             for f in range(FIELDS):
                 scratch[i, f] = postings[f, base + i]
-            held[i] = owners[base + i]
+            held[i, 0], held[i, 1] = owners[base + i], signs[base + i]
         stack[0, 0], stack[0, 1] = 0, n
         depth = 1
         while depth > 0:
@@ -173,7 +181,7 @@ def arrange(begins, postings, owners):
         for i in range(n):
             for f in range(FIELDS):
                 postings[f, base + i] = scratch[i, f]
-            owners[base + i] = held[i]
+            owners[base + i], signs[base + i] = held[i, 0], held[i, 1]
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,144 @@
+"""IGPT, the subscription index of Skype (seed 004 §5): a quadtree of cells, in each an inverted file whose posting lists
+are divided into groups of like alpha, ordered by threshold within.
+
+A post visits every cell that is not skipped, one word after the other. Each of the paper's rules can be left out, none
+changes an answer:
+
+- `cells`: a cell too far for all of its subscribers (lemma 6);
+- `groups`, `early`: a group of which none, or no more, can reach its threshold (theorems 3 and 4);
+- `outer`, `inner`: the distance of the post to the cell, and of the subscriber to the cell's border (definitions 6-8);
+- `prefix`: location-aware prefix with max-weight refinement (theorem 1);
+- `unseen`: the bound for words not yet seen (theorem 2).
+
+Thresholds stand where the paper has kScore (§6.2, remark). Bounds are multiplied out, since alpha may be 0 or 1: within a
+group the order is by theta, and alpha is kept as its least and greatest. For whole batches see `igpt_batch`.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from nearcast.index.igpt_terms import Terms
+from nearcast.index.matching import Matcher, Pairs, Standing
+from nearcast.index.relevance import Tastes, Vectors
+from nearcast.index.rows import frozen, is_first
+from nearcast.kernels.cells import z_order
+from nearcast.kernels.igpt import match_each
+from nearcast.kernels.igpt_cells import (
+    ALPHA, CELL_FIELDS, INNER, POSTING_FIELDS, THETA, bound_cells, bound_groups, fill_words, leaf_starts,
+)  # fmt: skip
+
+RULES = ("cells", "groups", "early", "outer", "inner", "prefix", "unseen")
+INDIVIDUAL = ("outer", "inner", "prefix", "unseen")  # IPT of §8.1.2: no pruning of groups
+GROUPS = 10
+LARGEST_CELL = 1000
+
+
+@dataclass(frozen=True)
+class CellIndex:
+    """Postings by cell, term, alpha group and threshold: see `kernels.igpt_cells`."""
+
+    rows: np.ndarray
+    terms: Terms
+    cells: np.ndarray
+    cell_runs: np.ndarray
+    run_terms: np.ndarray
+    run_groups: np.ndarray
+    group_starts: np.ndarray
+    postings: np.ndarray
+    owners: np.ndarray
+    rules: int
+
+    def match(self, posts: Vectors, standing: Standing, number: int) -> Pairs:
+        numbers = self.terms.numbers_of(posts.terms)
+        tastes = standing.tastes
+        stamps = np.full(len(tastes), -1, np.int32)
+        most = len(self.rows)
+        room = most + 64 * len(posts)
+        found = []
+        done, tally = 0, np.zeros(1, np.int64)
+        while done < len(posts):
+            out = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.float64)
+            done, n = match_each(
+                done, self.rules, self.cells, self.cell_runs, self.run_terms, self.run_groups, self.group_starts,
+                self.postings, self.owners, numbers, stamps, number, standing.home, standing.theta,
+                tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
+                posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out, most, tally,
+            )  # fmt: skip
+            found.append(Pairs(*(column[:n].copy() for column in out), 0))
+        pairs = Pairs.join(found)
+        return Pairs(pairs.rows, pairs.posts, pairs.scores, int(tally[0]))
+
+    @property
+    def nbytes(self) -> int:
+        own = (self.rows, self.cells, self.cell_runs, self.run_terms, self.run_groups, self.group_starts)
+        return self.terms.nbytes + sum(array.nbytes for array in (*own, self.postings, self.owners))
+
+
+def build_part(
+    tastes: Tastes,
+    theta: np.ndarray,
+    rows: np.ndarray,
+    rules: Collection[str] = RULES,
+    groups: int = GROUPS,
+    largest_cell: int = LARGEST_CELL,
+) -> CellIndex:
+    terms, numbers = Terms.of(tastes, rows)
+    sizes = tastes.offsets[rows + 1] - tastes.offsets[rows]
+    word_starts = np.cumsum(sizes) - sizes
+
+    codes = z_order(frozen(tastes.lon[rows]), frozen(tastes.lat[rows]))
+    by_place = np.argsort(codes, kind="stable")
+    starts = leaf_starts(frozen(codes[by_place]), largest_cell)
+    cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    cells, inner = np.empty((CELL_FIELDS, len(starts) - 1)), np.empty(len(rows))
+    members = frozen(rows[by_place])
+    bound_cells(
+        frozen(starts), members, tastes.lon, tastes.lat, tastes.alpha, tastes.reach, theta, cells, inner
+    )
+
+    edges = np.quantile(tastes.alpha[rows], np.arange(1, groups) / groups) if len(rows) else np.empty(0)
+    group = np.searchsorted(edges, tastes.alpha[members], side="right")
+    order = np.lexsort((theta[members], group, cell))
+    count = len(numbers)
+    term, at = np.empty(count, np.int32), np.empty(count, np.int32)
+    unsorted = np.empty((POSTING_FIELDS, count), np.float32)
+    fill_words(
+        frozen(members[order]), numbers, frozen(word_starts[by_place[order]]), tastes.offsets, tastes.weights,
+        int(sizes.max(initial=0)), term, unsorted, at,
+    )  # fmt: skip
+    place = order[at]  # of a posting's subscriber among `members`
+    owner = members[place]
+    unsorted[INNER], unsorted[THETA], unsorted[ALPHA] = inner[place], theta[owner], tastes.alpha[owner]
+    run = cell[place].astype(np.int64) * max(terms.count, 1) + term
+    sort = np.argsort(run, kind="stable")
+    run, group = run[sort], group[place][sort]
+    postings = np.ascontiguousarray(unsorted[:, sort])
+    new_run = is_first(run) if count else np.zeros(0, np.bool_)
+    new_group = (new_run | is_first(group)) if count else new_run
+    run_starts, group_starts = np.flatnonzero(new_run), np.append(np.flatnonzero(new_group), count)
+    bound_groups(frozen(group_starts), postings)
+    return CellIndex(
+        rows=rows,
+        terms=terms,
+        cells=frozen(cells),
+        cell_runs=frozen(np.searchsorted(run[run_starts], np.arange(len(starts)) * max(terms.count, 1))),
+        run_terms=frozen(term[sort][run_starts]),
+        run_groups=frozen(np.searchsorted(group_starts, np.append(run_starts, count)).astype(np.int32)),
+        group_starts=frozen(group_starts.astype(np.int32)),
+        postings=frozen(postings),
+        owners=frozen(owner[sort].astype(np.int32)),
+        rules=sum(1 << bit for bit, rule in enumerate(RULES) if rule in rules),
+    )
+
+
+def build(
+    tastes: Tastes,
+    theta: np.ndarray,
+    rules: Collection[str] = RULES,
+    groups: int = GROUPS,
+    largest_cell: int = LARGEST_CELL,
+) -> Matcher:
+    return Matcher(tastes, theta, partial(build_part, rules=rules, groups=groups, largest_cell=largest_cell))

@@ -1,0 +1,145 @@
+"""Message dissemination of Skype (seed 004 §5.4, algorithm 1), one post after the other.
+
+As printed the algorithm adds up a similarity over the postings it visits, and so misses words whose group it skipped.
+Here every bound at a posting (s, w) is one on the whole score, right if w is the rarest common word of s and m. So a
+subscriber that is affected passes at that word, and is verified there with the full cosine; whatever was decided at the
+first posting visited holds, and later ones of the same subscriber are passed over.
+"""
+
+import numpy as np
+from numba import njit
+
+from nearcast.kernels.igpt_cells import (
+    ALPHA, HIGH, INNER, LACKING, LOW, MOST, RADIUS, REACH, THETA, WEIGHT, WTSUM, MAXWT, X, Y, Z, place, way_km,
+)  # fmt: skip
+from nearcast.kernels.igpt_terms import by_rarity
+from nearcast.kernels.relevance import cosine, nearness, score_of
+from nearcast.kernels.sorting import lower_bound
+
+CELLS, GROUPS, EARLY, OUTER, INNER_BOUND, PREFIX, UNSEEN = 1, 2, 4, 8, 16, 32, 64
+WIDE = 4e-6  # what rounding in single precision may hide, of a score
+
+
+@njit(cache=True, nogil=True)
+def _nearest(km, reach):
+    return 1.0 - km / reach if km < reach else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _ends(postings, at, near, wtsum):
+    """Theorems 3 and 4, multiplied out: neither this posting nor one after it in its group can reach its threshold."""
+    alike = min(1.0, postings[MOST, at] * wtsum)
+    low, high = postings[LOW, at], postings[HIGH, at]
+    best = max(low * near + (1.0 - low) * alike, high * near + (1.0 - high) * alike)
+    return best + WIDE < postings[THETA, at]
+
+
+@njit(cache=True, nogil=True)
+def _end_of(postings, begin, end, near, wtsum):
+    """The first posting of a group at which it ends."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) >> 1
+        if _ends(postings, middle, near, wtsum):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True, nogil=True)
+def match_one(
+    post, rules, cells, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers, order, sums, maxima,
+    stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
+    post_lon, post_lat, terms, starts, heights, out_rows, out_scores,
+):  # fmt: skip
+    """The subscribers that one post affects; returns (how many, postings looked at).
+
+    `order`, `sums` and `maxima` are scratch, `stamps` has of each subscriber the last post that it was decided for.
+    """
+    n = by_rarity(numbers, starts[post], starts[post + 1], order)
+    sums[n], maxima[n] = 0.0, 0.0
+    for j in range(n - 1, -1, -1):
+        sums[j] = sums[j + 1] + heights[order[j]]
+        maxima[j] = max(maxima[j + 1], heights[order[j]])
+    px, py, pz = place(post_lon[post], post_lat[post])
+    found, looked = 0, 0
+    for cell in range(cell_runs.size - 1):
+        km = way_km(px - cells[X, cell], py - cells[Y, cell], pz - cells[Z, cell]) - cells[RADIUS, cell]
+        outer = max(0.0, km) if rules & OUTER else 0.0
+        near = _nearest(outer, cells[REACH, cell])
+        if rules & CELLS and cells[LACKING, cell] + 1e-9 < 1.0 - near:
+            continue
+        run = cell_runs[cell]
+        last = cell_runs[cell + 1]
+        for j in range(n):
+            number = numbers[order[j]]
+            run += lower_bound(run_terms[run:last], number)
+            if run == last:
+                break
+            if run_terms[run] != number:
+                continue
+            own = heights[order[j]]
+            for group in range(run_groups[run], run_groups[run + 1]):
+                begin, end = group_starts[group], group_starts[group + 1]
+                if rules & GROUPS and _ends(postings, begin, near, sums[j]):
+                    continue
+                if rules & EARLY:
+                    end = _end_of(postings, begin, end, near, sums[j])
+                for i in range(begin, end):
+                    row = owners[i]
+                    if stamps[row] == post:
+                        continue
+                    looked += 1
+                    close = near
+                    if rules & INNER_BOUND:
+                        close = _nearest(outer + postings[INNER, i] if km > 0.0 else 0.0, reach[row])
+                    alike = 1.0
+                    if rules & PREFIX:
+                        alike = min(alike, maxima[j] * postings[WTSUM, i])
+                    if rules & UNSEEN:
+                        weight = postings[WEIGHT, i]
+                        rest = min((postings[WTSUM, i] - weight) * maxima[j + 1], sums[j + 1] * postings[MAXWT, i])
+                        alike = min(alike, weight * own + rest)
+                    share = postings[ALPHA, i]
+                    if share * close + (1.0 - share) * alike + WIDE < postings[THETA, i]:
+                        continue
+                    stamps[row] = post
+                    if home[row] != part:
+                        continue
+                    exact = cosine(
+                        words, weights, offsets[row], offsets[row + 1], terms, heights, starts[post], starts[post + 1]
+                    )
+                    near_by = nearness(lon[row], lat[row], post_lon[post], post_lat[post], reach[row])
+                    score = score_of(alpha[row], near_by, exact)
+                    if score >= theta[row]:
+                        out_rows[found], out_scores[found] = row, score
+                        found += 1
+    return found, looked
+
+
+@njit(cache=True, nogil=True)
+def match_each(
+    begin, rules, cells, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers,
+    stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
+    post_lon, post_lat, terms, starts, heights, out_rows, out_posts, out_scores, most, tally,
+):  # fmt: skip
+    """Post after post from `begin` on, while the output surely holds `most` more; returns (posts done, pairs)."""
+    longest = 0
+    for post in range(begin, post_lon.size):
+        longest = max(longest, starts[post + 1] - starts[post])
+    order, sums, maxima = np.empty(longest + 1, np.int64), np.empty(longest + 1), np.empty(longest + 1)
+    n = 0
+    for post in range(begin, post_lon.size):
+        if n + most > out_rows.size:
+            return post, n
+        found, looked = match_one(
+            post, rules, cells, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers,
+            order, sums, maxima, stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
+            post_lon, post_lat, terms, starts, heights, out_rows[n:], out_scores[n:],
+        )  # fmt: skip
+        for i in range(n, n + found):
+            out_posts[i] = post
+        n += found
+        tally[0] += looked
+    return post_lon.size, n
