@@ -12,7 +12,6 @@ from nearcast.model.ops import AGGREGATES, NEVER, RANGE
 from nearcast.model.ops import TERMS as TERMS_ASKED
 from nearcast.pipeline.aggregates import Tally
 from nearcast.pipeline.beats import file_reporting
-from nearcast.pipeline.closest import newest_only
 from nearcast.pipeline.lists import words_of_searches
 from nearcast.pipeline.pairs import ids_as_arrays, pair_prints, results_of
 from nearcast.pipeline.plan import Plan, open_segments, write_segment
@@ -89,7 +88,7 @@ class Ops:
                     report.segments.append(file_reporting(plan, some, asks))
                     report.count(filed=len(some))
             if rows.relevant.any():
-                report.segments.append(file_relevant(plan, newest_only(rows, rows.relevant)))
+                report.segments.append(file_relevant(plan, rows.take(np.flatnonzero(rows.relevant))))
                 report.count(filed=report.segments[-1].rows)
             report.count(**resolved.counts)
             report.searches = [dict(row) for row in resolved.searches.to_pylist()]

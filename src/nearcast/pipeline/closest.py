@@ -50,9 +50,9 @@ def is_searched(manifest: Manifest, rows: Rows) -> bool:
     return len(rows) * A_SEARCH < posts
 
 
-def newest_only(rows: Rows, asked: np.ndarray) -> Rows:
-    """Of some subscriptions, those that no later op of the batch has replaced."""
-    picked = np.flatnonzero(asked)
+def newest_only(rows: Rows) -> Rows:
+    """Subscriptions to the nearest that no later op of the batch has replaced."""
+    picked = np.flatnonzero(rows.nearest)
     if len(picked):
         keys = rows.keys()
         order = np.lexsort((rows.seq, keys))
@@ -74,7 +74,7 @@ class Closest:
         self.fresh: Part | None = None
         parts = self._standing()
         if resolved is not None:
-            self._file(newest_only(resolved.rows, resolved.rows.nearest))
+            self._file(newest_only(resolved.rows))
         self.set = ClosestSet([*parts, *([] if self.fresh is None else [self.fresh])], first_post)
 
     def __bool__(self) -> bool:

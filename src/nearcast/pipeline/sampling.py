@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from nearcast.index.posts import PostSegment, chunk
 from nearcast.index.rows import Rows, take_lists
 from nearcast.index.subscriptions import read_logs, standing_ends
-from nearcast.model.ops import BEGINNING, NEVER
+from nearcast.model.ops import BEGINNING, NEVER, RELEVANT, SUBSCRIBE
 from nearcast.model.regions import Region
 from nearcast.pipeline.encode_ops import encode_ops, file_ops
 from nearcast.pipeline.plan import Plan, open_segments
@@ -42,7 +42,9 @@ def op_sample(
     frequencies: tuple[np.ndarray, np.ndarray],
     regions: Mapping[str, Region] | None = None,
 ) -> Queries:
-    """The subscriptions and the searches among raw ops."""
+    """The subscriptions and the searches among raw ops, but for subscriptions to the most relevant, which no router
+    places.
+    """
     if raw is None or not len(raw):
         return no_queries()
     raw = raw.filter(pc.is_in(raw["op"], pa.array(["subscribe", "search"])))
@@ -53,6 +55,8 @@ def op_sample(
         kept[parsed[spread_out(len(parsed), MOST_PARSED)]] = True
         raw = raw.filter(pa.array(kept))
     ops, _ = encode_ops(raw, tokenizer, regions)
+    elsewhere = (ops["asks"].to_numpy() == RELEVANT) & (ops["op"].to_numpy() == SUBSCRIBE)
+    ops = ops.filter(pa.array(~elsewhere)) if elsewhere.any() else ops
     return asked_by(file_ops(ops, frequencies))
 
 
@@ -92,7 +96,7 @@ def own_posts(plan: Plan) -> Posts:
 
 
 def own_queries(plan: Plan) -> Queries:
-    segments = open_segments(plan, [ref.name for ref in plan.manifest.of(SUBSCRIPTIONS)])
+    segments = open_segments(plan, [ref.name for ref in plan.manifest.of(SUBSCRIPTIONS) if ref.asks != RELEVANT])
     ends = standing_ends(segments, read_logs(plan.state, plan.manifest))
     first = NEVER if plan.manifest.first_post is None else plan.manifest.first_post
     clock = BEGINNING if plan.manifest.clock is None else plan.manifest.clock
