@@ -135,7 +135,10 @@ class Fetch:
         if not len(rows):
             return None
         columns = segment.columns(rows)
-        return _written(plan, worker, posts.filter(pa.array(new)).combine_chunks(), columns.terms, columns.offsets)
+        posts = posts.filter(pa.array(new)).combine_chunks()
+        written = _written(plan, worker, posts, columns.terms, columns.offsets)
+        cleaned = ref.facts.get("cleaned", ref.batch)  # of later deletions the segment's posts have to be told
+        return replace(written, facts={**written.facts, "cleaned": cleaned})
 
     def _noted(self, prints: np.ndarray) -> np.ndarray:
         out = np.zeros(len(prints), np.bool_)

@@ -27,7 +27,6 @@ from nearcast.state.buffers import NEW, Change, of_share, wants_base
 from nearcast.state.bundle import open_bundle
 from nearcast.state.manifest import Manifest
 
-
 AT_ONCE = 50_000  # buffers that are filled together
 MANY_RESULTS = 2_000_000
 
