@@ -37,6 +37,9 @@ class Cut:
         return frozen(np.union1d(each.gone, left_out).astype(np.int64)) if len(left_out) else each.gone
 
 
+TIED = pa.schema(
+    [("id", pa.int64()), ("id_text", pa.string()), ("ts", pa.int64()), ("lon", pa.float64()), ("lat", pa.float64())]
+)
 EVERYTHING = Cut(BEGINNING, np.empty(0, np.uint64), {})
 
 
@@ -92,13 +95,13 @@ def _times(reader: "Reader", ref: SegmentRef) -> np.ndarray:
 
 def _tied(reader: "Reader", ref: SegmentRef, moment: int) -> pa.Table:
     """The posts of one moment; `number` is the id of those whose id is no text."""
-    names = ["id", "id_text", "ts", "lon", "lat"]
     rows = np.flatnonzero(_times(reader, ref) == moment)
     if ref.kind == ARCHIVE:
-        table = _archived(reader, ref, names).take(pa.array(rows))
+        table = _archived(reader, ref, TIED.names).select(TIED.names).take(pa.array(rows)).cast(TIED)
     else:
         segment = reader.files.segment(ref.name)
-        table = pa.table([segment.ids(rows), segment.id_texts(rows), segment.ts_of(rows), *segment.places(rows)], names)
+        columns = [segment.ids(rows), segment.id_texts(rows), segment.ts_of(rows), *segment.places(rows)]
+        table = pa.table(columns, schema=TIED)
     number = pc.if_else(pc.is_valid(table["id_text"]), 0, table["id"])
     where = {"number": number, "segment": pa.array([ref.name] * len(rows), pa.string()), "row": pa.array(rows)}
     for name, values in where.items():
