@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearcast.index.rows import Rows
+from nearcast.index.rows import Rows, frozen
 from nearcast.index.subscriptions import EndLog, SubscriptionSet
 from nearcast.model.ops import NEAREST, RANGE, RELEVANT, TERMS
 from nearcast.model.queries import HALF_WORLD_KM
 from nearcast.pipeline.encode_bulk import TOO_LONG
 from nearcast.pipeline.encode_ops import encode_ops
 from nearcast.pipeline.resolve import resolve
+from nearcast.pipeline.sampling import op_sample
 from nearcast.sources.formats import whole_file
 from nearcast.sources.op_records import NUMBER_COLUMNS, TEXT_COLUMNS, read_ops
 from nearcast.text.tokenizer import Tokenizer
@@ -235,3 +236,10 @@ def test_columns_come_from_a_file(tmp_path: Any) -> None:
     ops, refused = encode_ops(raw, TOKENIZER)
     assert (ops["asks"].to_pylist(), ops["taste"].to_pylist()) == ([RELEVANT], [[0.0, HALF_WORLD_KM, 100.0, 0.0]])
     assert len(refused) == 1
+
+
+def test_routers_are_not_built_from_them() -> None:
+    nothing = np.empty(0, np.uint64)
+    found = op_sample(raw_ops(MIXED), TOKENIZER, (frozen(nothing), frozen(nothing)))
+    assert len(found.type) == sum("alpha" not in each and "RELEVANCE" not in each.get("sql", "") for each in MIXED)
+    assert not len(op_sample(raw_ops([GOOD]), TOKENIZER, (frozen(nothing), frozen(nothing))).type)
