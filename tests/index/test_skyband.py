@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.index import skyband
 from nearcast.index.skyband_policy import CostBased, Kmax, PlainSkyband, Policy
 from tests.index.skyband_world import Shape, World
 
@@ -41,6 +42,17 @@ def test_buffers_are_the_skyband_above_theta_after_every_batch(policy: Policy, s
     world = World(shape, policy)
     for _ in range(shape.batches):
         world.step()
+
+
+@settings(max_examples=10)
+@given(shape=shapes)
+def test_a_batch_may_be_settled_in_small_portions(shape: Shape) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(skyband, "EVENTS", 1)
+        patch.setattr(skyband, "PLACES", 1)
+        world = World(shape, CostBased(200.0))
+        for _ in range(shape.batches):
+            world.step()
 
 
 @pytest.mark.parametrize("policy", [CostBased(200.0), Kmax(6)], ids=["cost", "kmax"])

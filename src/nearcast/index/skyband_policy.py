@@ -55,7 +55,7 @@ class CostBased:
     cost_of_a_search: float = 12_000.0
     arrivals: np.ndarray | float = 0.5
     expiries: np.ndarray | float = 0.5
-    most: float = 2.0
+    most: float = 1.8
     fill: float = 0.875
     dominance: bool = True
 

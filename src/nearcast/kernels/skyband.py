@@ -3,7 +3,7 @@
 Members are in answer order: score descending, then later, then lower id. One dominates another (Definition 10) iff it
 comes before it in that order and outlives it, which is to have a greater `order` in the ledger: of equal scores and
 times the lower id comes first and has the lower order, so neither dominates. A member is therefore in the skyband iff
-fewer than k before it have a greater order, and one pass in answer order that keeps the k greatest orders so far tells.
+fewer than k members before it have a greater order.
 """
 
 import numpy as np
@@ -12,29 +12,25 @@ from numba import njit
 from nearcast.kernels.slots import LOW, load, put
 
 STALE = -1  # the version of a buffer that must be filled from the posts of the window
+NEVER = np.int64(2**63 - 1)  # the time of the oldest member where there is none
 KEPT, SHORT, MOVED = 0, 1, 2  # what became of a row: nothing to tell, must be refilled, has another theta
 
 
 @njit(cache=True, nogil=True)
-def touched(came, oldest, size, window, marked, bounds, base, order):
+def touched(came, oldest, window, marked, since):
     """Rows that a batch touches, and where the arrivals of each begin, and an end.
 
-    `came` are the sorted rows of the arrivals. A row is touched that has any, whose oldest member is out of its window,
-    or that is marked (`marked` is empty where none is).
+    `came` are the sorted rows of the arrivals. A row is touched that has any, that is marked (`marked` is empty where
+    none is), or whose oldest member is not later than `since`, the time of the first post inside its window.
     """
-    n = order.size
-    rows = np.empty(size.size, np.int64)
-    starts = np.empty(size.size + 1, np.int64)
+    rows = np.empty(oldest.size, np.int64)
+    starts = np.empty(oldest.size + 1, np.int64)
     found, at = 0, 0
-    for row in range(size.size):
+    for row in range(oldest.size):
         begin = at
         while at < came.size and came[at] == row:
             at += 1
-        touch = at > begin or (marked.size > 0 and marked[row])
-        if not touch and size[row] > 0:
-            place = (np.int64(oldest[row]) - base) & LOW
-            touch = place >= n or order[place] < bounds[window[row]]
-        if touch:
+        if at > begin or oldest[row] <= since[window[row]] or (marked.size > 0 and marked[row]):
             rows[found], starts[found] = row, begin
             found += 1
     starts[found] = at
@@ -110,7 +106,7 @@ def settle(
     place_a, score_a, was_a = np.empty(most, np.int64), np.empty(most), np.empty(most, np.int64)
     place_b, score_b = np.empty(most, np.int64), np.empty(most)
     place_c, score_c, was_c = np.empty(most, np.int64), np.empty(most), np.empty(most, np.int64)
-    greatest = np.empty(most, np.int64)
+    order_a, order_c = np.empty(most, np.int64), np.empty(most, np.int64)
     held, held_scores = np.empty(most, np.uint32), np.empty(most)
     stays = np.empty(most, np.bool_)
     events = 0
@@ -122,7 +118,7 @@ def settle(
         length = np.int64(size[row])
         came_n = starts[i + 1] - starts[i]
         answer = min(want, length) + min(want, length + came_n)
-        if events + answer > event_row.size or free[0] + 2 * (length + came_n) + 8 > numbers.size:
+        if events + answer > event_row.size or free[0] + 2 * (length + came_n + want) + 8 > numbers.size:
             return i, events
         bound = bounds[window[row]]
         limit = given[i] if refilled else theta[row]
@@ -132,12 +128,15 @@ def settle(
         lost = 0
         for j in range(length):
             place = (np.int64(held[j]) - base) & LOW
-            if place >= n or order[place] < bound:
+            if place >= n:
+                continue
+            rank = order[place]
+            if rank < bound:
                 continue
             if hidden.size > 0 and hidden[place]:
                 lost += 1
                 continue
-            place_a[n_a], score_a[n_a], was_a[n_a] = place, held_scores[j], j
+            place_a[n_a], score_a[n_a], was_a[n_a], order_a[n_a] = place, held_scores[j], j, rank
             n_a += 1
         if refilled:
             n_a = np.int64(0)
@@ -162,8 +161,8 @@ def settle(
             sort_answer(place_b, score_b, n_b, ts, order)
 
         n_c = merged(
-            place_a, score_a, was_a, n_a, place_b, score_b, n_b, place_c, score_c, was_c, greatest, want, dominance,
-            ts, order,
+            place_a, score_a, was_a, order_a, n_a, place_b, score_b, n_b, place_c, score_c, was_c, order_c,
+            want, dominance, ts, order,
         )  # fmt: skip
         rise = limit if refilled else max(limit, given[i])
         if n_c > capacity[i]:
@@ -192,14 +191,12 @@ def settle(
                 event_rank[events], event_sign[events] = j, -1
                 events += 1
 
-        put(row, n_c, place_c, score_c, base, begin, room, numbers, scores, free)
+        put(row, n_c, 9 * want // 5, place_c, score_c, base, begin, room, numbers, scores, free)
         size[row] = n_c
-        least = 0
+        least = np.int64(0)
         for j in range(1, n_c):
-            if order[place_c[j]] < order[place_c[least]]:
-                least = j
-        if n_c > 0:
-            oldest[row] = np.uint32((place_c[least] + base) & LOW)
+            least = j if order_c[j] < order_c[least] else least
+        oldest[row] = ts[place_c[least]] if n_c > 0 else NEVER
         if rise != theta[row]:
             theta[row], status[i] = rise, MOVED
     return rows.size, events
@@ -217,51 +214,37 @@ def before(score1, place1, score2, place2, ts, order):
 
 @njit(cache=True, nogil=True)
 def merged(
-    place_a, score_a, was_a, n_a, place_b, score_b, n_b, place_c, score_c, was_c, greatest, want, dominance, ts, order
-):
-    """Two lists in answer order as one, each post once, without those that `want` others dominate; its length."""
+    place_a, score_a, was_a, order_a, n_a, place_b, score_b, n_b, place_c, score_c, was_c, order_c, want, dominance,
+    ts, order,
+):  # fmt: skip
+    """Two lists in answer order as one, each post once, without those that `want` others dominate; its length.
+
+    Those left out need not be counted: `want` of those kept outlive each, and so dominate all that it dominates.
+    """
     a, b, c = 0, 0, 0
-    heaped = False
     while a < n_a or b < n_b:
         if b == n_b or (a < n_a and not before(score_b[b], place_b[b], score_a[a], place_a[a], ts, order)):
-            place, score, was = place_a[a], score_a[a], was_a[a]
+            place, score, was, rank = place_a[a], score_a[a], was_a[a], order_a[a]
             a += 1
         else:
-            place, score, was = place_b[b], score_b[b], np.int64(-1)
+            place, score, was, rank = place_b[b], score_b[b], np.int64(-1), order[place_b[b]]
             b += 1
         if c > 0 and place_c[c - 1] == place:
             continue
-        if dominance and c >= want:
-            if not heaped:
-                for i in range(want):
-                    greatest[i] = order[place_c[i]]
-                for i in range(want // 2 - 1, -1, -1):
-                    sink(greatest, i, want)
-                heaped = True
-            if order[place] < greatest[0]:
-                continue
-            greatest[0] = order[place]
-            sink(greatest, np.int64(0), want)
-        place_c[c], score_c[c], was_c[c] = place, score, was
+        if dominance and c >= want and dominators(order_c, c, rank) >= want:
+            continue
+        place_c[c], score_c[c], was_c[c], order_c[c] = place, score, was, rank
         c += 1
     return c
 
 
 @njit(cache=True, nogil=True)
-def sink(values, root, n):
-    """Restore a heap whose least value is first, where only that at `root` may be too great for its place."""
-    value = values[root]
-    while True:
-        child = 2 * root + 1
-        if child >= n:
-            break
-        if child + 1 < n and values[child + 1] < values[child]:
-            child += 1
-        if values[child] >= value:
-            break
-        values[root] = values[child]
-        root = child
-    values[root] = value
+def dominators(orders, n, order):
+    """How many of the first n outlive a post."""
+    count = 0
+    for i in range(n):
+        count += orders[i] > order
+    return count
 
 
 @njit(cache=True, nogil=True)

@@ -62,13 +62,16 @@ def load(at, length, own, old_numbers, old_scores, numbers, scores, held, held_s
 
 
 @njit(cache=True, nogil=True)
-def put(row, length, places, values, base, begin, room, numbers, scores, free):
-    """Write the members of a row to its slot, or to a larger one."""
+def put(row, length, usual, places, values, base, begin, room, numbers, scores, free):
+    """Write the members of a row to its slot, or to a larger one: where it takes more than half of what it will mostly
+    need, which is `usual`, at least so large a one, since slots that are left behind wait for lists of their size.
+    """
     if length > room[row]:
         if room[row] > 0:
             take_back(begin[row], np.int64(room[row]), scores, free)
-        begin[row] = give(length, scores, free)
-        room[row] = room_of(class_of(length))
+        enough = max(length, usual) if 2 * length > usual else length
+        begin[row] = give(enough, scores, free)
+        room[row] = room_of(class_of(enough))
     at = begin[row]
     for j in range(length):
         numbers[at + j], scores[at + j] = np.uint32((places[j] + base) & LOW), values[j]
