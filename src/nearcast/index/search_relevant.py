@@ -4,7 +4,7 @@ The words asked for are taken by weight, the heaviest first: the list of each is
 first of its words. No post without the words so far can have a cosine above the length of the rest of the query's
 vector (its prefix, §5.1, seen from the side of posts); where that is too little, the lists of the rest, which are the
 long ones, are not read. A long list is read only where the k-th best so far leaves a place a chance. Conditions on
-words and attributes come first: then the posts that satisfy them are tried.
+attributes come first, and those on words that are rarer: then the posts that satisfy them are tried.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ import numpy as np
 
 from nearcast.geo import regions
 from nearcast.index.posts import PostSegment
-from nearcast.index.question import NOTHING, Question
+from nearcast.index.question import ANYTHING, NOTHING, Question, words_in
 from nearcast.index.relevance import Idf
 from nearcast.index.rows import frozen
 from nearcast.index.search_range import Looked, search_range
@@ -92,7 +92,11 @@ def search_relevant(
     search = _Search(segment, question, taste, best, gone)
     if not len(search.codes):
         return Relevant(NOTHING, np.empty(0), Looked(len(segment), "vocabulary", "no post has the words", 0))
-    if question.has_words or question.predicates:
+    words = search.conditions
+    if words.impossible:
+        return Relevant(NOTHING, np.empty(0), Looked(len(segment), "vocabulary", "no post has the words asked for", 0))
+    rarer = len(words.drivers) > 0 and words.frequency < segment.counts[search.codes].sum()
+    if question.predicates or rarer:
         return search.conditions_first()
     return search.lists() if segment.listed else search.scan()
 
@@ -113,6 +117,7 @@ class _Search:
         codes = segment.codes_of(taste.words)
         order = np.argsort(-taste.weights, kind="stable")
         order = order[codes[order] >= 0]
+        self.conditions = words_in(question, segment)
         self.codes, self.pulls = frozen(codes[order].astype(np.int64)), frozen(taste.weights[order])
         known = known_of(segment, taste.idf)
         idf = taste.idf
@@ -137,30 +142,30 @@ class _Search:
                 break
             rows = self.listed(code, self.radius(floor, cap)) if count > LONG else self.listed(code)
             read += len(rows)
-            parts.append(self.among(rows, first, floor, self.best, self.gone))
+            parts.append(self.among(rows, first, floor, self.best))
         rows, scores = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else (NOTHING, np.empty(0))
         why = f"{read:,} posts read from {len(self.codes) - skipped:,} lists, {skipped:,} lists left out"
         return Relevant(rows, scores, Looked(len(self.segment), "words first", why, self.tried))
 
     def scan(self) -> Relevant:
         """A fresh segment has no lists."""
-        rows, scores = self.among(self.segment.all_rows, 0, NO_BOUND, self.best, self.gone)
+        rows, scores = self.among(self.segment.all_rows, 0, NO_BOUND, self.best)
         return Relevant(rows, scores, Looked(len(self.segment), "scan", "fresh: all posts", self.tried))
 
     def conditions_first(self) -> Relevant:
         """The posts that satisfy the conditions, and have one of the words where that can be said along with them."""
         hits = search_range(self.segment, _with_one_of(self.question, self.taste.words), self.gone)
-        rows, scores = self.among(hits.rows, 0, NO_BOUND, self.best, NOTHING)
+        self.conditions, self.gone = ANYTHING, NOTHING  # which are met
+        rows, scores = self.among(hits.rows, 0, NO_BOUND, self.best)
         return Relevant(rows, scores, replace(hits.looked, why=f"conditions first: {hits.looked.why}"))
 
-    def among(
-        self, rows: np.ndarray, first: int, floor: float, best: np.ndarray, gone: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def among(self, rows: np.ndarray, first: int, floor: float, best: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not len(rows):
             return NOTHING, np.empty(0)
         taste, bounds = self.taste, (float(self.most[first]), float(self.caps[first]), float(floor))
         asked = (best, taste.lon, taste.lat, taste.alpha, taste.reach, self.codes, self.pulls)
-        checks = (*self.segment.columns_for_checks, gone, *self.question.place, *self.question.time)
+        conditions = (*self.question.place, self.conditions.code, *self.question.time)
+        checks = (*self.segment.columns_for_checks, self.gone, *conditions)
         found, scores, read = relevant_among(*(rows, first, *bounds, *asked, *self.weighing, *checks))
         self.tried += int(read)
         return found, scores
@@ -176,7 +181,7 @@ class _Search:
             km *= WIDER
         rows = self.in_runs(int(self.codes[first]), begins, ends)
         best = np.full(len(self.best), np.inf)
-        self.among(rows, first, NO_BOUND, best, self.gone)
+        self.among(rows, first, NO_BOUND, best)
         return float(-best[0])
 
     def radius(self, floor: float, cap: float) -> float:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.check import is_among
+from nearcast.kernels.check import has_words, is_among
 from nearcast.kernels.forward import post_at
 from nearcast.kernels.nearest import lower_to
 from nearcast.kernels.packing import integer_at, place_at
@@ -83,10 +83,20 @@ def _measured(row, first, codes, pulls, rarity, terms, known, idf, unknown, data
 
 
 @njit(cache=True, nogil=True)
+def _says(code, data, starts, row):
+    """Whether a post satisfies a keyword expression; an empty one is always true."""
+    if not code.size:
+        return True
+    ok, _, _ = has_words(code, data, starts, row, np.empty(64, np.uint64), np.empty(64, np.uint64))
+    return ok
+
+
+@njit(cache=True, nogil=True)
 def relevant_among(
     rows, first, pull, cap, floor, best, lon, lat, alpha, reach, codes, pulls,
     rarity, lengths, terms, known, idf, unknown,
-    fixed, exact, ts_data, ts_width, ts_base, data, starts, gone, kind, west, south, east, north, shape, since, until,
+    fixed, exact, ts_data, ts_width, ts_base, data, starts, gone, kind, west, south, east, north, shape,
+    code, since, until,
 ):  # fmt: skip
     """(rows, scores, how many were read): those of some rows that may be among the k best, with their scores but for
     SLACK.
@@ -132,7 +142,7 @@ def relevant_among(
         if not common or earlier:
             continue
         score = alpha * near + (1.0 - alpha) * (along / length)
-        if score < least or is_among(gone, row):
+        if score < least or is_among(gone, row) or not _says(code, data, starts, row):
             continue
         if -score < best[0]:
             lower_to(best, -score)
