@@ -25,7 +25,14 @@ from nearcast.model.errors import BadInput
 from nearcast.model.ops import BEGINNING
 from nearcast.model.posts import ATTRIBUTE_KINDS
 from nearcast.model.queries import AggregateQuery, Conditions, NearestQuery, Query, RangeQuery, Statement, TermsQuery
-from nearcast.reader.aggregated import Aggregated, asks_for_attributes, cached_groups, check_known, groups_of
+from nearcast.reader.aggregated import (
+    Aggregated,
+    asks_for_attributes,
+    cached_groups,
+    check_known,
+    given_once,
+    groups_of,
+)
 from nearcast.reader.approximate import bounded_terms
 from nearcast.reader.coarsely import is_for_coarse_slots, with_coarse
 from nearcast.reader.cores import cores
@@ -178,6 +185,11 @@ class Reader:
 
     def aggregate(self, query: AggregateQuery, stop_words: str | Iterable[str] | None = None) -> Aggregated:
         """One row a group, in the order of the query."""
+        if self.cache is None or stop_words is not None:
+            return self._aggregated(query, stop_words)
+        return given_once(self.cache.given, self.manifest.version, query, lambda: self._aggregated(query))
+
+    def _aggregated(self, query: AggregateQuery, stop_words: str | Iterable[str] | None = None) -> Aggregated:
         shape = shape_of(query)
         question, columns = self.question(query), (*shape.by, *shape.measured)
         coarsely = is_for_coarse_slots(query) and self._exact_since(question) is not None
