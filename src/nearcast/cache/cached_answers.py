@@ -79,6 +79,10 @@ class CachedAnswers:
             self._choose_later(snapshot)
         return answer
 
+    def note(self, segments: Segments, question: Question, shape: Shape, approximate: bool = False) -> None:
+        """Learn that a query was asked, without an answer."""
+        self._log.note(self._snapshots.of(segments), question, shape, approximate)
+
     def _answer(self, snapshot: Snapshot, question: Question, shape: Shape, approximate: bool, plain: Plain) -> Answer:
         plan = planned(self._catalog, snapshot, question, shape, approximate)
         if plan is None:

@@ -222,11 +222,11 @@ class Reader:
         return Partial(groups), tuple(zip(names, looked, strict=True)), None
 
     @cached_property
-    def posts(self) -> list[tuple[str, PostSegment, np.ndarray]]:
+    def posts(self) -> tuple[tuple[str, PostSegment, np.ndarray], ...]:
         """The segments of posts, and the deleted rows of each: what a cache is of."""
         refs = [ref for ref in self._refs if ref.kind == POSTS]
         held = [(ref, self.files.segment(ref.name)) for ref in refs]
-        return [(ref.name, segment, self.files.gone(self.manifest, ref, segment)) for ref, segment in held]
+        return tuple((ref.name, segment, self.files.gone(self.manifest, ref, segment)) for ref, segment in held)
 
     @property
     def _dictionary(self) -> list[TermTable]:
