@@ -74,8 +74,9 @@ def test_topics_and_areas_are_many_and_uneven() -> None:
 
 def test_all_caches_and_indexes_answer_the_same(tmp_path: Path) -> None:
     done = warehouse.run(
-        quiet, **SMALL, functions="count", sets="s2", png=str(tmp_path / "p.png"), folder=str(tmp_path)
-    )
+        quiet, **SMALL, functions="count", sets="s2", png=str(tmp_path / "p.png"), table=str(tmp_path / "t.md"),
+        folder=str(tmp_path),
+    )  # fmt: skip
     json.dumps(done)
     found = done["figures"]["searches"]["s2_count"]
     assert found["answers_checked"] == 3 * 4 * 3
@@ -85,7 +86,16 @@ def test_all_caches_and_indexes_answer_the_same(tmp_path: Path) -> None:
     assert standing["memory_mb"]["ch_tree_mt"] >= standing["memory_mb"]["ch_tree"] > 0
     assert done["figures"]["stream"]["c2_count"]["reports"] > 0
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
-    assert [path.name for path in tmp_path.iterdir()] == ["p.png"]
+    assert {path.name for path in tmp_path.iterdir()} == {"p.png", "t.md"}
+    told = (tmp_path / "t.md").read_text(encoding="utf-8")
+    for title in (
+        "Q_S2 Count | no cache",
+        "QO-cache, 20 MB",
+        "asked again in the same batch",
+        "Q_C2 Count",
+        "RP-trees",
+    ):
+        assert title in told
 
 
 def test_an_unknown_part_is_named() -> None:

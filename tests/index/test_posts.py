@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,6 +48,8 @@ def posts(count: int, words: int = 40, exact: bool = True, seed: int = 1, texts:
 
 
 def by_id(table: pa.Table) -> pa.Table:
+    terms = table["terms"].cast(pa.list_(pa.uint64()))
+    table = table.set_column(table.column_names.index("terms"), "terms", terms)
     return table.combine_chunks().sort_by([("id", "ascending"), ("id_text", "ascending")])
 
 
@@ -73,6 +76,25 @@ def test_all_posts_come_back_as_they_were(tmp_path: Path, count: int, sealed: bo
     again = pa.concat_tables([segment.all()]).combine_chunks()
     write_posts(tmp_path / "y", again, sealed=not sealed)
     assert same(PostSegment(tmp_path / "y").all(), table)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_merged_segments_are_as_if_written_at_once(tmp_path: Path, sealed: bool) -> None:
+    table = posts(3000)
+    cuts = [0, 1, 700, 701, 3000]
+    for number, (begin, end) in enumerate(pairwise(cuts)):
+        write_posts(tmp_path / f"{number}", table.slice(begin, end - begin).combine_chunks(), sealed=number % 2 == 0)
+    parts = [PostSegment(tmp_path / f"{number}").all() for number in range(len(cuts) - 1)]
+    kept = [part.filter(pc.not_equal(pc.bit_wise_and(part["id"], 3), 1)) for part in parts]
+    whole = table.filter(pc.not_equal(pc.bit_wise_and(table["id"], 3), 1)).combine_chunks()
+    _, words = write_posts(tmp_path / "merged", pa.concat_tables(kept).combine_chunks(), sealed=sealed)
+    _, expected = write_posts(tmp_path / "once", whole, sealed=sealed)
+    merged, once = PostSegment(tmp_path / "merged"), PostSegment(tmp_path / "once")
+    assert len(whole) < len(table) and same(merged.all(), whole)
+    assert np.array_equal(words.terms, expected.terms) and np.array_equal(words.counts, expected.counts)
+    assert np.array_equal(merged.counts, once.counts) and merged.codes_of(words.terms).min() > 0
+    repeated = merged.arrays["forward"].size == once.arrays["forward"].size
+    assert repeated and merged.arrays["lists"].size == once.arrays["lists"].size
 
 
 def test_a_segment_of_nothing(tmp_path: Path) -> None:

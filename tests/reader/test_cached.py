@@ -11,6 +11,7 @@ from nearcast.cache import answer, cached_answers, selection
 from nearcast.model.errors import BadInput
 from nearcast.pipeline.batch import begin, run_batch
 from nearcast.pipeline.settings import Settings
+from nearcast.reader.aggregated import Aggregated
 from nearcast.reader.opened import State
 from nearcast.state.directory import StateDirectory
 from tests.reader.searched_state import ARCHIVED, FRESH, SEALED, make_state
@@ -30,7 +31,8 @@ QUESTIONS = [
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every view pays, and is chosen soon."""
+    """Every view pays, and is chosen soon; no answer is kept as it was given."""
+    monkeypatch.setattr(cached_answers, "GIVEN", 0.0)
     monkeypatch.setattr(selection, "OPENING", -1e6)
     monkeypatch.setattr(answer, "OPENING", -1e6)
     monkeypatch.setattr(answer, "WORTH", float("inf"))
@@ -81,6 +83,30 @@ def test_answers_go_with_the_batches(tmp_path: Path) -> None:
     run_batch(state, settings, ops=ops({"op": "delete", "id": 3}))
     assert rows(asked, sql) == rows(plain, sql) != []
     assert asked.cache is not None and asked.cache.status().from_views > 10
+
+
+def test_what_is_asked_for_the_third_time_in_a_batch_is_as_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cached_answers, "GIVEN", 0.05)
+    state, settings = StateDirectory(tmp_path / "state"), Settings(workers=2)
+    begin(state, settings, None)
+    run_batch(state, settings, posts=[posts(*((n, n, "flood", {"new": n == 1, "price": n}) for n in range(9)))])
+    asked = cached(state.root)
+    assert asked.cache is not None
+    for condition in ("new = true", "price = 1", "price = 1.0"):
+        sql = f"SELECT Count(id), Sum(price) FROM stream WHERE {condition}"
+        assert [rows(asked, sql) for _ in range(4)] == [[{"count(id)": 1, "sum(price)": 1}]] * 4
+    assert asked.cache.status().given == 6 and asked.cache.given.held > 0
+    again = "SELECT Count(id) FROM stream WHERE new = 1"
+    assert [rows(asked, again) for _ in range(3)] == [[{"count(id)": 0}]] * 3
+    found = asked.search("SELECT Count(id), Sum(price) FROM stream WHERE price = 1")
+    assert isinstance(found, Aggregated) and found.cached is not None and found.cached.endswith("asked before")
+    run_batch(state, settings, posts=[posts((9, 9, "flood", {"new": True, "price": 1}))])
+    sql = "SELECT Count(id), Sum(price) FROM stream WHERE price = 1"
+    assert rows(asked, sql) == [{"count(id)": 2, "sum(price)": 2}]
+    with pytest.raises(BadInput):
+        asked.search("SELECT Count(id) FROM stream WHERE prize = 1")
 
 
 def test_many_threads_ask_one_cache(tmp_path: Path) -> None:

@@ -6,5 +6,6 @@ immutable, so a view is a set of partial aggregates by segment: what a new manif
 dropped, and nothing is ever out of date. Every exact query has the same answer with a cache and without.
 
 `nodes` the quadtree · `views` what a view answers · `selection` which views pay · `space_saving` summaries of frequent
-terms · `borders` which posts to keep at hand · `answer` the query's path · `learning` the choice, made anew.
+terms · `borders` which posts to keep at hand · `answer` the query's path · `learning` the choice, made anew ·
+`given` whole answers, until the next batch.
 """

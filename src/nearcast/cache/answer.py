@@ -99,7 +99,7 @@ def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Sha
     if whole is not None and window is None:
         return Plan((whole,), whole.posts, None)
     usable = catalog.usable(need) if need else NOTHING_USABLE
-    regional = bool(question.kind and len(catalog.borders))
+    regional = bool(question.kind and not question.has_words and len(catalog.borders))  # words lead to fewer posts
     if whole is None and not len(usable.views) and not regional:
         return None
     cover = catalog.cover(question)

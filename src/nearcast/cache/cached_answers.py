@@ -6,6 +6,7 @@ from threading import Lock, Thread
 
 from nearcast.cache.answer import Answer, Used, carry_out, planned
 from nearcast.cache.catalog import Catalog
+from nearcast.cache.given import Given
 from nearcast.cache.learning import Budget, learn
 from nearcast.cache.log import Log
 from nearcast.cache.nodes import Quadtree
@@ -17,11 +18,12 @@ from nearcast.model.errors import BadInput
 
 FIRST = 50  # queries until the first choice
 EVERY = 500  # queries from one choice to the next
+GIVEN = 0.05  # of the bytes of views, and beside them, are for answers as they were given
 
 
 @dataclass(frozen=True)
 class Status:
-    """What a cache may hold, holds and has done."""
+    """What a cache may hold, holds and has done. Answers that had been `given` before are no queries of its own."""
 
     budget: Budget
     views: int
@@ -32,6 +34,7 @@ class Status:
     from_views: int
     from_borders: int
     choices: int
+    given: int
 
 
 class CachedAnswers:
@@ -46,6 +49,7 @@ class CachedAnswers:
     ) -> None:
         self.budget = Budget(views, objects, classic, regions)
         self.background = background
+        self.given = Given(int(GIVEN * views))
         self._catalog = Catalog(Quadtree.of(()))
         self._log = Log()
         self._snapshots = Snapshots()
@@ -74,6 +78,10 @@ class CachedAnswers:
         if self._queries % EVERY == 0 or (self._queries == FIRST and not self._choices):
             self._choose_later(snapshot)
         return answer
+
+    def note(self, segments: Segments, question: Question, shape: Shape, approximate: bool = False) -> None:
+        """Learn that a query was asked, without an answer."""
+        self._log.note(self._snapshots.of(segments), question, shape, approximate)
 
     def _answer(self, snapshot: Snapshot, question: Question, shape: Shape, approximate: bool, plain: Plain) -> Answer:
         plan = planned(self._catalog, snapshot, question, shape, approximate)
@@ -155,6 +163,7 @@ class CachedAnswers:
         return Status(
             self.budget, len(catalog.views), sum(view.nbytes for view in catalog.views), len(catalog.borders),
             catalog.borders.nbytes, self._queries, self._from_views, self._from_borders, self._choices,
+            self.given.hits,
         )  # fmt: skip
 
 

@@ -112,8 +112,18 @@ class Snapshots:
     def __init__(self) -> None:
         self._sources: dict[tuple[str, int], Source] = {}  # they hold the deleted rows whose id is part of the key
         self._found: dict[Keys, Snapshot] = {}
+        self._last: tuple[Segments, Snapshot] | None = None  # a reader asks with the same ones
 
     def of(self, segments: Segments) -> Snapshot:
+        last = self._last
+        if last is not None and last[0] is segments:
+            return last[1]
+        found = self._of(segments)
+        if isinstance(segments, tuple):  # what cannot change
+            self._last = segments, found
+        return found
+
+    def _of(self, segments: Segments) -> Snapshot:
         sources = [self._source(*each) for each in segments]
         keys = tuple(each.key for each in sources)
         found = self._found.get(keys)

@@ -1,12 +1,12 @@
 """Layers of time intervals over one file of partial results: STAR's MT-index (seed 003 §5.2) for files that stay.
 
-Layer L_0 has the intervals of a series as they were counted, and an interval of L_{i+1} is made of two adjacent ones of
-L_i, numbered from the epoch. A window of n intervals is then the union of at most 2·log2(n) of them. A file never
-changes, so neither do its layers: a late post is in a later file, with an interval of its own, and a window is what
-all files have of it. (`index.mt_index` is the same in memory, as the paper has it.)
+Layer L_0 has the intervals of a series as they were counted; those of the layers above are 4, 16, 64 … times as long,
+counted from the epoch. A window of n intervals is then the union of some 6·log4(n) of them. A file never changes, so
+neither do its layers: a late post is in a later file, with an interval of its own, and a window is what all files have
+of it. (`index.mt_index` is the same in memory, as the paper has it.)
 
-There are as many layers as pay: where most intervals of a series have no posts, or each has groups of its own (GROUP BY
-minute), a layer would be hardly smaller than the one below it.
+Only layers that pay are kept: one that is hardly smaller than that below it, because most intervals have no posts or
+each has groups of its own (GROUP BY minute), is left out.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,8 @@ from nearcast.kernels.layers import cover_runs, window_runs
 ANY = 1 << 62  # number of groups
 SERIES, INTERVAL = 0, 1  # the attributes in front of those of the GROUP BY
 ROWS = ("kinds", "values", "posts", *MEASURED)  # arrays of groups with a row a group
-PAYS = 0.8  # a layer has less than this part of the rows below it
+STEP = 2  # of shifts: intervals are 4 times as long
+PAYS = 0.7  # a layer has at most this part of the rows below it
 FEW = 24  # rows of a window that are added up as they are
 LONG = 16  # intervals of a series, on average, from which on layers are made
 
@@ -31,12 +32,14 @@ LONG = 16  # intervals of a series, on average, from which on layers are made
 @dataclass(frozen=True)
 class Layers:
     """Partial results in order of series and interval (`groups`), and those of the layers `above` one after the other,
-    each in that order, with the number of a block for the interval; `sizes` are the rows of those layers.
+    each in that order, with the number of a block for the interval; `sizes` are the rows of those layers. A block of
+    layer i is 2^`shifts[i]` intervals.
     """
 
     groups: Groups
     above: Groups
     sizes: tuple[int, ...] = ()
+    shifts: tuple[int, ...] = (0,)
 
     @classmethod
     def of(cls, groups: Groups) -> "Layers":
@@ -52,19 +55,19 @@ class Layers:
         intervals = 1 + int((another | (interval[1:] != interval[:-1])).sum())
         if len(groups) < LONG or intervals < LONG * (1 + int(another.sum())):
             return cls(groups, nothing(groups.shape))
-        layers: list[Groups] = []
+        kept, layers, shifts, shift = len(groups), list[Groups](), [0], 0
         below, blocks = groups, interval - 1
-        while True:
+        while blocks.max() - blocks.min() > 1:
+            shift += STEP
             values = below.values.copy()
-            values[:, INTERVAL] = blocks = blocks >> 1
-            upper = regrouped(
-                replace(below, values=values)
-            )  # groups stay in order, as they are numbered when first met
-            if len(upper) > PAYS * len(below):
-                break
-            layers.append(upper)
-            below, blocks = upper, upper.values[:, INTERVAL]
-        return cls(groups, joined(layers, groups.shape), tuple(map(len, layers)))
+            values[:, INTERVAL] = blocks >> STEP
+            below = regrouped(replace(below, values=values))  # stays in order: groups are numbered when first met
+            blocks = below.values[:, INTERVAL]
+            if len(below) <= PAYS * kept:
+                kept = len(below)
+                layers.append(below)
+                shifts.append(shift)
+        return cls(groups, joined(layers, groups.shape), tuple(map(len, layers)), tuple(shifts))
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -89,6 +92,10 @@ class Layers:
     def _blocks(self) -> np.ndarray:
         return frozen(np.concatenate([self.groups.values[:, INTERVAL] - 1, self.above.values[:, INTERVAL]]))
 
+    @cached_property
+    def _shifts(self) -> np.ndarray:
+        return frozen(np.array(self.shifts, np.int64))
+
     def runs(self, series: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Of each window, the intervals of a series after `first` and up to `last`, its rows of L_0: [begin, end), or
         0 and 0. Windows that have the same rows have the same partial results.
@@ -108,7 +115,7 @@ class Layers:
         """What makes up windows of some series, whose rows are `runs`: the number of the window stands for the series,
         and a group may be there several times.
         """
-        found = cover_runs(*(self.series, self._begins, self._blocks, frozen(series), frozen(runs), FEW))
+        found = cover_runs(*(self.series, self._begins, self._blocks, self._shifts, frozen(series), frozen(runs), FEW))
         sizes = found[:, 2] - found[:, 1]
         ends = np.cumsum(sizes)
         rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(found[:, 1] - (ends - sizes), sizes)

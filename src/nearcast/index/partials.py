@@ -100,6 +100,7 @@ class Partials:
             widths = (len(shape.by), len(shape.measured), int(shape.terms))
             arrays[f"{number}_shape"] = np.array(widths, np.int64)
             arrays[f"{number}_sizes"] = np.array(layers.sizes, np.int64)
+            arrays[f"{number}_shifts"] = np.array(layers.shifts, np.int64)
             for part, held in (("", layers.groups), *((("above_", layers.above),) if layers.sizes else ())):
                 arrays |= {f"{number}_{part}{name}": getattr(held, name) for name in FLAT}
             arrays[f"{number}_hashes"], arrays[f"{number}_strings"] = groups.spelling.hashes, groups.spelling.strings
@@ -114,7 +115,7 @@ class Partials:
             by, measured, terms = np.asarray(arrays[name]).tolist()
             shape = class_of(Shape(("",) * (by - AHEAD), ("",) * measured, bool(terms)))
             spelling = Spelling(np.asarray(arrays[f"{number}_hashes"]), arrays[f"{number}_strings"])
-            sizes = tuple(np.asarray(arrays.get(f"{number}_sizes", ())).tolist())
+            sizes, shifts = (tuple(np.asarray(arrays[f"{number}_{each}"]).tolist()) for each in ("sizes", "shifts"))
             held = []
             for part in ("", "above_") if sizes else ("",):
                 columns = {each: np.asarray(arrays[f"{number}_{part}{each}"]) for each in FLAT}
@@ -122,7 +123,7 @@ class Partials:
                     columns[matrix] = columns[matrix].reshape(len(columns["posts"]), width)
                 held.append(Groups(shape=shape, spelling=spelling, **columns))
             parts[shape] = held[0]
-            layers[shape] = Layers(held[0], held[1], sizes) if sizes else Layers.of(held[0])
+            layers[shape] = Layers(held[0], held[1], sizes, shifts) if sizes else Layers.of(held[0])
         return cls(parts, frozen(np.asarray(arrays["replaced"]).reshape(-1, 3)), layers)
 
 

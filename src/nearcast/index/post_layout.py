@@ -22,7 +22,7 @@ from nearcast.kernels.half_bytes import write_halves
 from nearcast.kernels.packing import exact_places, fixed_places, pack_integers
 from nearcast.kernels.postings import write_postings
 from nearcast.kernels.register import z_codes
-from nearcast.kernels.terms import encode_terms
+from nearcast.kernels.terms import encode_terms, recode_terms
 from nearcast.kernels.texts import encode_texts, learn_symbols
 from nearcast.state.bundle import Arrays
 
@@ -100,8 +100,14 @@ def _runs(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _words(table: pa.Table, order: np.ndarray, arrays: Arrays, sealed: bool) -> Vocabulary:
     lists = chunk(table["terms"])
     offsets = frozen(lists.offsets.to_numpy().astype(np.int64))
-    seen, bounds, repeats, terms, counts = encode_terms(frozen(lists.values.to_numpy()), offsets, order)
-    words = np.flatnonzero(terms != 0)
+    values = lists.values
+    if pa.types.is_dictionary(values.type):  # of segments that are merged
+        terms = frozen(values.dictionary.to_numpy())
+        boundary = int(np.argmin(terms)) if len(terms) and not terms.min() else -1
+        seen, bounds, repeats, counts = recode_terms(numbers(values.indices), offsets, order, len(terms), boundary)
+    else:
+        seen, bounds, repeats, terms, counts = encode_terms(frozen(values.to_numpy()), offsets, order)
+    words = np.flatnonzero((terms != 0) & (counts > 0))
     by_count = words[np.argsort(-counts[words].astype(np.int64), kind="stable")]
     ranks = np.zeros(len(terms), np.uint32)
     ranks[by_count] = np.arange(1, len(by_count) + 1, dtype=np.uint32)

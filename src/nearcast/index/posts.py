@@ -286,10 +286,13 @@ class PostSegment:
         return pa.table({**base, **dict(zip(more.column_names, more.columns, strict=True))})
 
     def all(self) -> pa.Table:
-        """All posts with their leaves and terms, as `write_posts` takes them."""
+        """All posts with their leaves and terms, as `write_posts` takes them; terms as numbers into a dictionary, so
+        that whoever merges segments need not look up every word again.
+        """
         table = self.take(self.all_rows) if self._blocks is None else self._whole()
         codes, offsets = self.posts_codes(self.all_rows)
-        lists = pa.ListArray.from_arrays(arrow(offsets.astype(np.int32)), arrow(self.terms[codes]))
+        terms = pa.DictionaryArray.from_arrays(arrow(codes.view(np.int32)), arrow(self.terms), safe=False)
+        lists = pa.ListArray.from_arrays(arrow(offsets.astype(np.int32)), terms)
         return table.append_column("leaf", arrow(self.leaf)).append_column("terms", lists)
 
     def _whole(self) -> pa.Table:

@@ -155,10 +155,9 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 def freeze(columns: Any) -> None:
     """Freeze every array of a (frozen) dataclass."""
-    for each in fields(columns):
-        value = getattr(columns, each.name)
+    for name, value in vars(columns).items():
         if isinstance(value, np.ndarray) and value.flags.writeable:
-            object.__setattr__(columns, each.name, frozen(value))
+            object.__setattr__(columns, name, frozen(value))
 
 
 def run_starts(values: np.ndarray) -> np.ndarray:

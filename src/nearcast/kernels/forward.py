@@ -7,43 +7,37 @@ boundary before tags; the others are numbered by frequency, so the frequent ones
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.growing import grown, put_all
-from nearcast.kernels.varint import FROM_THREE, FROM_TWO, GROUP, GROUP_BITS, PADDING, TWO, get, put
+from nearcast.kernels.growing import grown
+from nearcast.kernels.varint import FROM_THREE, FROM_TWO, GROUP, GROUP_BITS, PADDING, TWO, get, put, put_size
 
 
 @njit(cache=True, nogil=True)
 def write_forward(codes, offsets, repeats, ranks):
     """(data, starts) of posts; `ranks` turns a first-seen number into a code."""
     posts = offsets.size - 1
-    out = np.empty(3 * codes.size + 3 * posts + 1024, np.uint8)
+    # Room for the most there can be, of which what is not written takes no memory.
+    out = np.empty(5 * codes.size + 5 * posts + PADDING, np.uint8)
     starts = np.empty((posts + GROUP - 1) // GROUP + 1, np.int64)
-    scratch = np.empty(1024, np.uint8)
     at = np.int64(0)
     for i in range(posts):
         if i & (GROUP - 1) == 0:
             starts[i >> GROUP_BITS] = at
-        first, last = offsets[i], offsets[i + 1]
-        if 5 * (last - first) > scratch.size:
-            scratch = np.empty(10 * (last - first), np.uint8)
-        size = 0
-        for j in range(first, last):
+        end = at + 1
+        for j in range(offsets[i], offsets[i + 1]):
             code = np.int64(ranks[codes[np.uint64(j)]])
-            place = np.uint64(size)
+            place = np.uint64(end)
             if code < FROM_TWO:  # `put`, written out: a call for each word takes longer than the writing
-                scratch[place] = code
-                size += 1
+                out[place] = code
+                end += 1
             elif code < FROM_THREE:
-                scratch[place] = TWO + ((code - FROM_TWO) >> 8)
-                scratch[place + np.uint64(1)] = (code - FROM_TWO) & 255
-                size += 2
+                out[place] = TWO + ((code - FROM_TWO) >> 8)
+                out[place + np.uint64(1)] = (code - FROM_TWO) & 255
+                end += 2
             else:
-                size = put(scratch, size, code)
-        if at + size + 5 + PADDING > out.size:
-            out = grown(out, 2 * (at + size + 5 + PADDING))
-        at = put(out, at, 2 * size + (1 if repeats[i] else 0))
-        at = put_all(out, at, scratch, 0, size)
+                end = put(out, end, code)
+        at = put_size(out, at, end, 2 * (end - at - 1) + (1 if repeats[i] else 0))
     starts[-1] = at
-    return out[: at + PADDING].copy(), starts
+    return out[: at + PADDING], starts
 
 
 @njit(cache=True, nogil=True)

@@ -1,6 +1,7 @@
 """Windows of time as few runs of rows, in layers of intervals (STAR's MT-index, seed 003 §5.2).
 
-Rows of a layer are in order of series and block; block b of layer L are the intervals from b·2^L + 1 to (b + 1)·2^L.
+Rows of a layer are in order of series and block; block b of a layer of shift s are the intervals from b·2^s + 1 to
+(b + 1)·2^s. Layer 0 has the shift 0.
 """
 
 import numpy as np
@@ -35,7 +36,7 @@ def window_runs(known, begins, blocks, series, low, high):
 
 
 @njit(cache=True, nogil=True)
-def cover_runs(known, begins, blocks, series, runs, few):
+def cover_runs(known, begins, blocks, shifts, series, runs, few):
     """What makes up the windows whose rows of layer 0 are `runs`: (window, begin, end) of few rows of any layer; up to
     `few` rows are taken as they are.
 
@@ -54,25 +55,22 @@ def cover_runs(known, begins, blocks, series, runs, few):
             continue
         at = _first(known, 0, known.size, series[i])
         low, high = blocks[begin], blocks[end - 1] + 1
-        layer = 0
-        while low < high:
+        for layer in range(top + 1):
+            step = shifts[layer + 1] - shifts[layer] if layer < top else np.int64(62)
+            up, down = -(-low >> step), high >> step  # whole blocks of the next layer
             begin, end = begins[layer, at], begins[layer, at + 1]
-            if layer == top:
-                out[size, 0], out[size, 1] = i, _first(blocks, begin, end, low)
-                out[size, 2] = _first(blocks, begin, end, high)
+            if layer == top or up >= down:
+                begin = _first(blocks, begin, end, low)
+                out[size, 0], out[size, 1], out[size, 2] = i, begin, _first(blocks, begin, end, high)
                 size += 1
                 break
-            if low & 1:
-                out[size, 0], out[size, 1] = i, _first(blocks, begin, end, low)
-                low += 1
-                out[size, 2] = _first(blocks, out[size, 1], end, low)
+            if low < up << step:
+                begin = _first(blocks, begin, end, low)
+                out[size, 0], out[size, 1], out[size, 2] = i, begin, _first(blocks, begin, end, up << step)
                 size += 1
-            if low < high and high & 1:
-                out[size, 0], out[size, 2] = i, _first(blocks, begin, end, high)
-                high -= 1
-                out[size, 1] = _first(blocks, begin, out[size, 2], high)
+            if down << step < high:
+                begin = _first(blocks, begin, end, down << step)
+                out[size, 0], out[size, 1], out[size, 2] = i, begin, _first(blocks, begin, end, high)
                 size += 1
-            low >>= 1
-            high >>= 1
-            layer += 1
+            low, high = up, down
     return out[:size]

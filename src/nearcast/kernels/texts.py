@@ -10,7 +10,7 @@ from numba import njit
 
 from nearcast.kernels.growing import grown, put_all
 from nearcast.kernels.prefetch import prefetch
-from nearcast.kernels.varint import GROUP, GROUP_BITS, PADDING, get, put, record_at
+from nearcast.kernels.varint import GROUP, GROUP_BITS, PADDING, get, put, put_size, record_at
 
 MOST = 254
 ESCAPE = 255
@@ -168,11 +168,11 @@ def encode_texts(data, bounds, order, values, lengths):
     total = np.int64(0)
     for i in range(order.size):
         total += bounds[order[i] + 1] - bounds[order[i]] + 5
-    out = np.empty(total + 1024, np.uint8)
+    # Room for the most there can be, of which what is not written takes no memory.
+    out = np.empty(2 * total + PADDING, np.uint8)
     at = np.int64(0)
     words = data.view(np.uint64)
     first, sought, masks, symbols, single = _index(values, lengths)
-    scratch = np.empty(1024, np.uint8)
     for i in range(order.size):
         if i & (GROUP - 1) == 0:
             starts[i >> GROUP_BITS] = at
@@ -186,9 +186,7 @@ def encode_texts(data, bounds, order, values, lengths):
             at = put(out, at, end - begin)
             at = put_all(out, at, data, begin, end)
             continue
-        if 2 * (end - begin) > scratch.size:
-            scratch = np.empty(4 * (end - begin), np.uint8)
-        size = 0
+        write = at + 1
         while begin < end:
             word = _word(words, begin)
             pair = word & np.uint64(0xFFFF)
@@ -204,16 +202,13 @@ def encode_texts(data, bounds, order, values, lengths):
             begin += found >> 16
             symbol = found & 0xFFFF
             if symbol > 255:
-                scratch[np.uint64(size)] = ESCAPE
-                size += 1
-            scratch[np.uint64(size)] = symbol & 255
-            size += 1
-        if at + size + 5 + PADDING > out.size:
-            out = grown(out, 2 * (at + size + 5 + PADDING))
-        at = put(out, at, size)
-        at = put_all(out, at, scratch, 0, size)
+                out[np.uint64(write)] = ESCAPE
+                write += 1
+            out[np.uint64(write)] = symbol & 255
+            write += 1
+        at = put_size(out, at, write, write - at - 1)
     starts[-1] = at
-    return out[: at + PADDING].copy(), starts
+    return out[: at + PADDING], starts
 
 
 @njit(cache=True, nogil=True)

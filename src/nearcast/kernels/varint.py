@@ -53,6 +53,21 @@ def put(out, at, value):
 
 
 @njit(cache=True, nogil=True)
+def put_size(out, at, end, value):
+    """Write a number at `at` in front of the bytes [at + 1, end), which make room where it takes more than one;
+    returns where they end then.
+    """
+    if value < FROM_TWO:
+        out[np.uint64(at)] = value
+        return end
+    more = size_of(value) - 1
+    for i in range(end - 1, at, -1):
+        out[np.uint64(i + more)] = out[np.uint64(i)]
+    put(out, at, value)
+    return end + more
+
+
+@njit(cache=True, nogil=True)
 def get(data, at):
     """(the number there, where the next one is).
 

@@ -50,11 +50,13 @@ AGGREGATES = (
     "AND time AFTER '1 second ago' GROUP BY weekday SYNC 1 second",
     "SELECT TopK(text, 3), Max(length), likes FROM stream WHERE likes = 3 GROUP BY likes SYNC 1 second",
 )
+RELEVANT = "SELECT * FROM stream ORDER BY RELEVANCE(POINT(0, 50), 'coffee rain the', 0.4) DESC LIMIT 5 WINDOW {}"
 SEARCHES = (
     SUBSCRIPTION,
     f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'coffee OR rain AND NOT tea'",
     "SELECT * FROM stream WHERE loc INSIDE CIRCLE(0, 0, 5000 km) AND time AFTER '1 hour ago'",
     NEAREST,
+    RELEVANT.format("1000 POSTS"),
     "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT(0, 50)) LIMIT 5",
     f"SELECT TopK(text, 5) FROM stream WHERE {PLACE}",
     "SELECT TopK(text, 5) FROM stream WHERE loc INSIDE RECT(-10, 40, 20, 60) AND text CONTAINS 'coffee'",
@@ -139,6 +141,20 @@ def reports(folder: Path) -> None:
         run_batch(state, settings, posts=[part])
 
 
+def relevance(folder: Path) -> None:
+    """Subscriptions by relevance: filled from posts that were there, then moved on."""
+    posts, _ = normalise(World().posts(0, 900))
+    state, settings = StateDirectory(folder / "relevance"), Settings(workers=2)
+    begin(state, settings, posts.slice(0, 100))
+    run_batch(state, settings, posts=[posts.slice(0, 300)])
+    texts = [RELEVANT.format("100 POSTS"), RELEVANT.format("1 HOUR")]
+    nulls = {"ts": pa.nulls(2, pa.int64())}
+    ops = {"op": ["subscribe"] * 2, "id": range(2), "id_text": list("xy"), **nulls, "sql": texts}
+    run_batch(state, settings, ops=pa.table(ops))
+    for begins in (300, 600):
+        run_batch(state, settings, posts=[posts.slice(begins, 300)])
+
+
 def searches(folder: Path) -> None:
     """Sealing and searching."""
     state, settings = StateDirectory(folder / "searched"), Settings(workers=1)
@@ -212,13 +228,14 @@ def warm_up_words() -> None:
 
 
 def warm_up_searches() -> None:
-    """Compile what sealing, searching, the nearest, reporting and balancing need."""
+    """Compile what sealing, searching, the nearest, reporting, balancing and relevance need."""
     if not SEARCHING.exists():
         with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
             searches(Path(name))
             nearest(Path(name))
             reports(Path(name))
             balancing(Path(name))
+            relevance(Path(name))
         mark(SEARCHING)
 
 

@@ -2,14 +2,15 @@
 results of the workers, united by the aggregator).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from nearcast.cache.cached_answers import CachedAnswers
+from nearcast.cache.given import Given
 from nearcast.cache.partials import Partial, combined
 from nearcast.cache.snapshot import Searched, Segments
 from nearcast.index.aggregate import merge, nothing, search_groups
@@ -99,6 +100,20 @@ def cached_groups(
     whole = combined([found.partial, Partial(groups)])
     names = (name for name, _, _ in beside)
     return whole, (*found.used.looked, *zip(names, looked, strict=True)), str(found.used)
+
+
+def given_once(given: Given, version: int, query: AggregateQuery, answer: Callable[[], Aggregated]) -> Aggregated:
+    """An answer as it was given before of the same version of the state, or a new one."""
+    literals = (
+        *(value for each in query.predicates for value in each.values),
+        *(each.literal for each in query.having),
+    )
+    key = query, tuple(map(type, literals))  # 1 and True are equal, and not the same
+    found = given.find(version, key)
+    if found is None:
+        found = answer()
+        given.note(version, key, replace(found, cached=f"{found.cached}; asked before"), found.table.nbytes)
+    return found
 
 
 def check_known(statement: Statement, kinds: dict[str, set[str]]) -> None:

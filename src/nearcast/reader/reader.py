@@ -36,7 +36,14 @@ from nearcast.model.queries import (
     Statement,
     TermsQuery,
 )
-from nearcast.reader.aggregated import Aggregated, asks_for_attributes, cached_groups, check_known, groups_of
+from nearcast.reader.aggregated import (
+    Aggregated,
+    asks_for_attributes,
+    cached_groups,
+    check_known,
+    given_once,
+    groups_of,
+)
 from nearcast.reader.approximate import bounded_terms
 from nearcast.reader.coarsely import is_for_coarse_slots, with_coarse
 from nearcast.reader.cores import cores
@@ -196,6 +203,11 @@ class Reader:
 
     def aggregate(self, query: AggregateQuery, stop_words: str | Iterable[str] | None = None) -> Aggregated:
         """One row a group, in the order of the query."""
+        if self.cache is None or stop_words is not None:
+            return self._aggregated(query, stop_words)
+        return given_once(self.cache.given, self.manifest.version, query, lambda: self._aggregated(query))
+
+    def _aggregated(self, query: AggregateQuery, stop_words: str | Iterable[str] | None = None) -> Aggregated:
         shape = shape_of(query)
         question, columns = self.question(query), (*shape.by, *shape.measured)
         coarsely = is_for_coarse_slots(query) and self._exact_since(question) is not None
@@ -228,11 +240,11 @@ class Reader:
         return Partial(groups), tuple(zip(names, looked, strict=True)), None
 
     @cached_property
-    def posts(self) -> list[tuple[str, PostSegment, np.ndarray]]:
+    def posts(self) -> tuple[tuple[str, PostSegment, np.ndarray], ...]:
         """The segments of posts, and the deleted rows of each: what a cache is of."""
         refs = [ref for ref in self.refs if ref.kind == POSTS]
         held = [(ref, self.files.segment(ref.name)) for ref in refs]
-        return [(ref.name, segment, self.files.gone(self.manifest, ref, segment)) for ref, segment in held]
+        return tuple((ref.name, segment, self.files.gone(self.manifest, ref, segment)) for ref, segment in held)
 
     @property
     def dictionary(self) -> list[TermTable]:
