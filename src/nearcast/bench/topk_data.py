@@ -147,4 +147,3 @@ def workload(count: int, posts: int = 2_000, sample: int = 36_000, seed: int = 0
     tastes = subscribers(world.texts(count, 1), idf, seed)
     theta = sampled_theta(tastes, vectors(world.texts(sample, 2), idf))
     return Workload(tastes, theta, vectors(world.texts(posts, 3), idf))
-

@@ -27,7 +27,8 @@ from nearcast.index.rows import frozen, is_first
 from nearcast.kernels.cells import z_order
 from nearcast.kernels.igpt import match_each
 from nearcast.kernels.igpt_cells import (
-    ALPHA, CELL_FIELDS, INNER, POSTING_FIELDS, THETA, bound_cells, bound_groups, fill_words, leaf_starts,
+    ALPHA, CELL_FIELDS, FILTER_BITS, INNER, POSTING_FIELDS, THETA,
+    bound_cells, bound_groups, fill_words, filter_terms, leaf_starts,
 )  # fmt: skip
 
 RULES = ("cells", "groups", "early", "outer", "inner", "prefix", "unseen")
@@ -43,6 +44,7 @@ class CellIndex:
     rows: np.ndarray
     terms: Terms
     cells: np.ndarray
+    filters: np.ndarray
     cell_runs: np.ndarray
     run_terms: np.ndarray
     run_groups: np.ndarray
@@ -62,7 +64,7 @@ class CellIndex:
         while done < len(posts):
             out = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.float64)
             done, n = match_each(
-                done, self.rules, self.cells, self.cell_runs, self.run_terms, self.run_groups, self.group_starts,
+                done, self.rules, self.cells, self.filters, self.cell_runs, self.run_terms, self.run_groups, self.group_starts,
                 self.postings, self.owners, numbers, stamps, number, standing.home, standing.theta,
                 tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
                 posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out, most, tally,
@@ -73,7 +75,7 @@ class CellIndex:
 
     @property
     def nbytes(self) -> int:
-        own = (self.rows, self.cells, self.cell_runs, self.run_terms, self.run_groups, self.group_starts)
+        own = (self.rows, self.cells, self.filters, self.cell_runs, self.run_terms, self.run_groups, self.group_starts)
         return self.terms.nbytes + sum(array.nbytes for array in (*own, self.postings, self.owners))
 
 
@@ -95,9 +97,7 @@ def build_part(
     cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     cells, inner = np.empty((CELL_FIELDS, len(starts) - 1)), np.empty(len(rows))
     members = frozen(rows[by_place])
-    bound_cells(
-        frozen(starts), members, tastes.lon, tastes.lat, tastes.alpha, tastes.reach, theta, cells, inner
-    )
+    bound_cells(frozen(starts), members, tastes.lon, tastes.lat, tastes.alpha, tastes.reach, theta, cells, inner)
 
     edges = np.quantile(tastes.alpha[rows], np.arange(1, groups) / groups) if len(rows) else np.empty(0)
     group = np.searchsorted(edges, tastes.alpha[members], side="right")
@@ -120,12 +120,17 @@ def build_part(
     new_group = (new_run | is_first(group)) if count else new_run
     run_starts, group_starts = np.flatnonzero(new_run), np.append(np.flatnonzero(new_group), count)
     bound_groups(frozen(group_starts), postings)
+    cell_runs = frozen(np.searchsorted(run[run_starts], np.arange(len(starts)) * max(terms.count, 1)))
+    run_terms = frozen(term[sort][run_starts])
+    filters = np.zeros((len(starts) - 1, FILTER_BITS // 8), np.uint8)
+    filter_terms(cell_runs, run_terms, filters)
     return CellIndex(
         rows=rows,
         terms=terms,
         cells=frozen(cells),
-        cell_runs=frozen(np.searchsorted(run[run_starts], np.arange(len(starts)) * max(terms.count, 1))),
-        run_terms=frozen(term[sort][run_starts]),
+        filters=frozen(filters),
+        cell_runs=cell_runs,
+        run_terms=run_terms,
         run_groups=frozen(np.searchsorted(group_starts, np.append(run_starts, count)).astype(np.int32)),
         group_starts=frozen(group_starts.astype(np.int32)),
         postings=frozen(postings),

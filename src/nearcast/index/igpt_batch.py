@@ -99,7 +99,17 @@ def build_part(tastes: Tastes, theta: np.ndarray, rows: np.ndarray, rules: Colle
     arrange(begins, postings, owners, signs)
     blocks = np.empty((FIELDS + 1, firsts[-1]), np.float32)
     bound_blocks(begins, firsts, postings, blocks)
-    return BatchIndex(rows, terms, frozen(begins), frozen(firsts), frozen(postings), frozen(owners), frozen(signs), frozen(blocks), frozenset(rules))
+    return BatchIndex(
+        rows,
+        terms,
+        frozen(begins),
+        frozen(firsts),
+        frozen(postings),
+        frozen(owners),
+        frozen(signs),
+        frozen(blocks),
+        frozenset(rules),
+    )
 
 
 def build(tastes: Tastes, theta: np.ndarray, rules: Collection[str] = RULES) -> Matcher:

@@ -12,6 +12,7 @@ from numba import njit
 from nearcast.kernels.blocks import least_distance_km
 from nearcast.kernels.cells import cell_xy, morton
 from nearcast.kernels.relevance import cosine, nearness, score_of
+from nearcast.kernels.sorting import lower_bound
 
 WIDE = 4e-6  # what rounding in single precision may hide, of a score
 
@@ -19,7 +20,7 @@ WIDE = 4e-6  # what rounding in single precision may hide, of a score
 @njit(cache=True, nogil=True)
 def _cell_number(x, y, level):
     """Cells of all levels in one row of numbers: those of level 1 first."""
-    return np.int64(morton(x, y)) + (np.int64(4) ** level - 4) // 3
+    return np.int64(morton(x, y)) + ((np.int64(1) << (2 * level)) - 4) // 3
 
 
 @njit(cache=True, nogil=True)
@@ -36,7 +37,7 @@ def cover_words(rows, numbers, firsts, offsets, weights, lon, lat, alpha, reach,
                 x, y = (mine_x & ~1) + (quarter & 1), (mine_y & ~1) + (quarter >> 1)
                 if x == mine_x and y == mine_y and level < levels:
                     continue
-                cells = 2.0**level
+                cells = 1 << level
                 box[0], box[2] = -180.0 + 360.0 * x / cells, -180.0 + 360.0 * (x + 1) / cells
                 box[1], box[3] = -90.0 + 180.0 * y / cells, -90.0 + 180.0 * (y + 1) / cells
                 km = 0.0
@@ -78,7 +79,7 @@ def match_covered(
                 if numbers[i] < 0:
                     continue
                 key = base + numbers[i]
-                run = np.searchsorted(runs, key)
+                run = lower_bound(runs, key)
                 if run < runs.size and runs[run] == key:
                     heads[lists], ends[lists], weight[lists] = run_starts[run], run_starts[run + 1], heights[i]
                     lists += 1

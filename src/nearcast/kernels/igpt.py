@@ -10,7 +10,8 @@ import numpy as np
 from numba import njit
 
 from nearcast.kernels.igpt_cells import (
-    ALPHA, HIGH, INNER, LACKING, LOW, MOST, RADIUS, REACH, THETA, WEIGHT, WTSUM, MAXWT, X, Y, Z, place, way_km,
+    ALPHA, HIGH, INNER, LACKING, LOW, MAXWT, MOST, RADIUS, REACH, THETA, WEIGHT, WTSUM, X, Y, Z,
+    filter_bit, place, way_km,
 )  # fmt: skip
 from nearcast.kernels.igpt_terms import by_rarity
 from nearcast.kernels.relevance import cosine, nearness, score_of
@@ -49,7 +50,7 @@ def _end_of(postings, begin, end, near, wtsum):
 
 @njit(cache=True, nogil=True)
 def match_one(
-    post, rules, cells, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers, order, sums, maxima,
+    post, rules, cells, filters, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers, order, sums, maxima,
     stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
     post_lon, post_lat, terms, starts, heights, out_rows, out_scores,
 ):  # fmt: skip
@@ -74,6 +75,9 @@ def match_one(
         last = cell_runs[cell + 1]
         for j in range(n):
             number = numbers[order[j]]
+            bit = filter_bit(number)
+            if not filters[cell, bit >> 3] & (1 << (bit & 7)):
+                continue
             run += lower_bound(run_terms[run:last], number)
             if run == last:
                 break
@@ -120,7 +124,7 @@ def match_one(
 
 @njit(cache=True, nogil=True)
 def match_each(
-    begin, rules, cells, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers,
+    begin, rules, cells, filters, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers,
     stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
     post_lon, post_lat, terms, starts, heights, out_rows, out_posts, out_scores, most, tally,
 ):  # fmt: skip
@@ -134,7 +138,7 @@ def match_each(
         if n + most > out_rows.size:
             return post, n
         found, looked = match_one(
-            post, rules, cells, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers,
+            post, rules, cells, filters, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers,
             order, sums, maxima, stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
             post_lon, post_lat, terms, starts, heights, out_rows[n:], out_scores[n:],
         )  # fmt: skip

@@ -193,9 +193,7 @@ def verify(
             continue
         near = nearness(lon[row], lat[row], post_lon[post], post_lat[post], reach[row])
         score = score_of(alpha[row], near, alike)
-        if score >= theta[row] and first_common(
-            words, begin, end, terms, first, last, numbers, entry_terms[which[i]]
-        ):
+        if score >= theta[row] and first_common(words, begin, end, terms, first, last, numbers, entry_terms[which[i]]):
             out_rows[found], out_posts[found], out_scores[found] = row, post, score
             found += 1
     return found

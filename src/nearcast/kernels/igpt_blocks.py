@@ -58,7 +58,9 @@ def count_postings(rows, numbers, offsets, weights, alpha, theta, prefix, longes
 
 
 @njit(cache=True, nogil=True)
-def fill_postings(rows, numbers, offsets, weights, lon, lat, alpha, reach, theta, prefix, longest, ends, postings, owners, signs):
+def fill_postings(
+    rows, numbers, offsets, weights, lon, lat, alpha, reach, theta, prefix, longest, ends, postings, owners, signs
+):
     """The postings of each term, in the order of rows; `ends[term]` goes from its begin to its end."""
     order = np.empty(longest + 1, np.int64)
     filled = 0

@@ -9,7 +9,22 @@ from nearcast.kernels.sorting import hashed_bound
 
 @njit(cache=True, nogil=True)
 def thresholds(
-    lon, lat, alpha, reach, words, offsets, weights, post_lon, post_lat, terms, starts, heights, keys, ends, listed, rank
+    lon,
+    lat,
+    alpha,
+    reach,
+    words,
+    offsets,
+    weights,
+    post_lon,
+    post_lat,
+    terms,
+    starts,
+    heights,
+    keys,
+    ends,
+    listed,
+    rank,
 ):
     """Of each subscriber the `rank`-th best score among posts, 0.0 where fewer have a common word.
 
