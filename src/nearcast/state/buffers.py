@@ -70,8 +70,23 @@ class Thresholds:
 
     def after(self, changes: Sequence[Change]) -> "Thresholds":
         """The last change of each counts."""
-        if not changes:
-            return self
+        for at, change in enumerate(changes):
+            if not self._has(change.seq):
+                return self._joined(changes[at:])
+            self = self._with(change)
+        return self
+
+    def _has(self, seqs: np.ndarray) -> bool:
+        at = np.minimum(np.searchsorted(self.seq, seqs), max(len(self.seq) - 1, 0))
+        return not len(seqs) or (len(self.seq) > 0 and bool((self.seq[at] == seqs).all()))
+
+    def _with(self, change: Change) -> "Thresholds":
+        at = np.searchsorted(self.seq, change.seq)
+        theta, version = self.theta.copy(), self.version.copy()
+        theta[at], version[at] = change.theta, change.version
+        return Thresholds(self.seq, theta, version)
+
+    def _joined(self, changes: Sequence[Change]) -> "Thresholds":
         seq = np.concatenate([self.seq, *(change.seq for change in changes)])
         order = np.argsort(seq, kind="stable")
         last = np.ones(len(seq), np.bool_)

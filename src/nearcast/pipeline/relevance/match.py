@@ -164,9 +164,12 @@ class Index:
         """Take up what has changed; False if that is too much."""
         seq, theta = self.seen
         place = np.minimum(np.searchsorted(seq, wanted.seq), max(len(seq) - 1, 0))
-        same = (seq[place] == wanted.seq) & (theta[place] == wanted.theta) if len(seq) else np.zeros(0, np.bool_)
-        changed = np.flatnonzero(~same) if len(seq) else np.arange(len(wanted.seq))
-        gone = np.flatnonzero(~np.isin(self.seq, wanted.seq)) if len(wanted.seq) < len(seq) + len(changed) else NONE
+        known = seq[place] == wanted.seq if len(seq) else np.zeros(len(wanted.seq), np.bool_)
+        changed = np.flatnonzero(~(known & (theta[place] == wanted.theta))) if len(seq) else np.arange(len(wanted.seq))
+        gone = NONE
+        if known.sum() < len(seq):
+            last = np.append(wanted.seq, -1)
+            gone = np.flatnonzero(last[np.searchsorted(wanted.seq, self.seq)] != self.seq)
         if len(changed) + len(gone) > REBUILD * max(len(self.seq), 1):
             return False
         if len(gone):

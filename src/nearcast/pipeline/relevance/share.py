@@ -68,9 +68,12 @@ class Share:
         """Where some subscribers are; -1 for those that are not here."""
         if not len(self.seq):
             return np.full(len(seqs), -1, np.int64)
-        order = np.argsort(self.seq, kind="stable")
-        at = np.minimum(np.searchsorted(self.seq, seqs, sorter=order), len(order) - 1)
-        return np.where(self.seq[order[at]] == seqs, order[at], -1)
+        if len(self.seq) > 1 and (self.seq[1:] < self.seq[:-1]).any():  # some have waited longer than later ones
+            order = np.argsort(self.seq, kind="stable")
+            at = order[np.minimum(np.searchsorted(self.seq, seqs, sorter=order), len(order) - 1)]
+        else:
+            at = np.minimum(np.searchsorted(self.seq, seqs), len(self.seq) - 1)
+        return np.where(self.seq[at] == seqs, at, -1)
 
     def mine(self, seqs: np.ndarray) -> np.ndarray:
         return seqs % self.shares == self.worker

@@ -15,7 +15,7 @@ from nearcast.model.regions import EVERYWHERE
 from nearcast.pipeline.plan import Plan, open_segments
 from nearcast.state.bundle import bundle_table
 from nearcast.state.files import write_table
-from nearcast.state.manifest import SUBSCRIPTIONS, Manifest, SegmentRef
+from nearcast.state.manifest import ENDS, SUBSCRIPTIONS, Manifest, SegmentRef
 
 LON, LAT, K, ALPHA, REACH, POSTS, LENGTH = range(7)  # columns of Rows.tastes
 MOST, LONGEST = "most", "longest"  # facts: the largest windows of a segment
@@ -86,6 +86,7 @@ class Subscribers:
         return Tastes(lon, lat, alpha, reach, taste[:, K].astype(np.int64), *idf.weigh(words, offsets))
 
 
+_stopped: tuple[tuple[object, ...], np.ndarray] | None = None
 _subscribers: dict[tuple[str, ...], Subscribers] = {}
 
 
@@ -107,15 +108,25 @@ def which_stand(plan: Plan, manifest: Manifest, subscribers: Subscribers) -> np.
     """Which of them have begun and not ended at the clock."""
     if manifest.clock is None:
         return np.zeros(len(subscribers), np.bool_)
-    first = NEVER if manifest.first_post is None else manifest.first_post
-    segments = open_segments(plan, [ref.name for ref in relevant_refs(manifest)], manifest)
-    ends = standing_ends(segments, read_logs(plan.state, manifest))
-    stop = np.empty(len(subscribers), np.int64)
-    for name, segment in segments.items():
-        at = subscribers.places(segment.rows.seq)
-        stop[at] = ends[name].applied(segment.rows, np.arange(len(segment)), first)
-    start = subscribers.rows.start
+    start, stop = subscribers.rows.start, _stops(plan, manifest, subscribers)
     return ((start == BEGINNING) | (start <= manifest.clock)) & (stop > manifest.clock)
+
+
+def _stops(plan: Plan, manifest: Manifest, subscribers: Subscribers) -> np.ndarray:
+    """When each of them ends, all things considered; kept in the process while no op ends any."""
+    global _stopped
+    first = NEVER if manifest.first_post is None else manifest.first_post
+    names = [ref.name for ref in relevant_refs(manifest)]
+    key = (plan.root, first, *names, *(ref.name for ref in manifest.of(ENDS)))
+    if _stopped is None or _stopped[0] != key:
+        segments = open_segments(plan, names, manifest)
+        ends = standing_ends(segments, read_logs(plan.state, manifest))
+        stop = np.empty(len(subscribers), np.int64)
+        for name, segment in segments.items():
+            at = subscribers.places(segment.rows.seq)
+            stop[at] = ends[name].applied(segment.rows, np.arange(len(segment)), first)
+        _stopped = (key, stop)
+    return _stopped[1]
 
 
 def timeless(rows: Rows) -> Rows:
