@@ -1,5 +1,6 @@
 """Versions of term statistics as a stream goes on: the same however it is cut."""
 
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from nearcast.index.idf import IdfSet
 from nearcast.pipeline.batch import begin, run_batch
 from nearcast.pipeline.settings import Settings
+from nearcast.reader.opened import State
 from nearcast.state.directory import StateDirectory
 from nearcast.state.idf import wanted_versions
 from nearcast.state.manifest import ARCHIVE, IDF, Manifest
@@ -31,7 +33,7 @@ def run(root: Path, stream: Stream, cuts: list[int], **chosen: int | str | None)
     state, choices = StateDirectory(root), Settings(workers=1, idf_period=PERIOD, **chosen)  # type: ignore[arg-type]
     manifest = begin(state, choices)
     bounds = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         rows = [(n, minute, text, {}) for n, (minute, text) in enumerate(stream[first:last], first)]
         manifest = run_batch(state, choices, posts=[posts(*rows)])
     return manifest
@@ -141,8 +143,6 @@ def test_a_search_of_the_stream_answers_with_scores(tmp_path: Path) -> None:
     run_batch(state, choices, posts=[posts((1, 0, "flood", {}), (2, 1, "flood and rain", {}), (3, 12, "coffee", {}))])
     sql = "SELECT id FROM stream ORDER BY RELEVANCE(POINT(-74, 40.5), 'flood', 0.5) DESC LIMIT 5 WINDOW 4 HOURS"
     run_batch(state, choices, ops=ops({"op": "search", "id": 4, "id_text": "s1", "sql": sql}))
-    from nearcast.reader.opened import State
-
     (answer,) = State(tmp_path).results("s1")
     assert [row["id"] for row in answer["rows"]] == [1, 2] and answer["rows"][0]["score"] == 1.0
     assert answer["rows"] == list(State(tmp_path).search(sql))
