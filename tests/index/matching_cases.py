@@ -17,10 +17,12 @@ places = st.one_of(st.sampled_from(PLACES), st.tuples(st.floats(-180, 180), st.f
 alphas = st.one_of(st.sampled_from((0.0, 0.5, 1.0)), st.floats(0, 1))
 reaches = st.one_of(st.sampled_from((1e-3, 1.0, 700.0, 20015.2)), st.floats(0.1, 20015.2))
 posts = st.builds(
-    lambda place, terms: Post(0, 0, *place, tuple(terms)), places, st.lists(st.sampled_from(TERMS), max_size=9)
+    lambda place, terms: Post(0, 0, place[0], place[1], tuple(terms)),
+    places,
+    st.lists(st.sampled_from(TERMS), max_size=9),
 )
 tastes = st.builds(
-    lambda place, words, alpha, reach: Taste(*place, words, alpha, reach, 1),
+    lambda place, words, alpha, reach: Taste(place[0], place[1], words, alpha, reach, 1),
     places,
     st.frozensets(st.sampled_from(TERMS), min_size=1, max_size=5),
     alphas,
@@ -41,9 +43,11 @@ class Columns:
         )
 
     def tastes(self, tastes: list[Taste]) -> Tastes:
-        plain = (np.array([getattr(t, name) for t in tastes], float) for name in ("lon", "lat", "alpha", "reach"))
-        words = self.idf.weigh(*self.lists([tuple(t.words) for t in tastes]))
-        return Tastes(*plain, np.array([t.k for t in tastes], np.int64), *words)
+        names = ("lon", "lat", "alpha", "reach")
+        plain = {name: np.array([getattr(t, name) for t in tastes], float) for name in names}
+        words, offsets, weights = self.idf.weigh(*self.lists([tuple(t.words) for t in tastes]))
+        k = np.array([t.k for t in tastes], np.int64)
+        return Tastes(**plain, k=k, words=words, offsets=offsets, weights=weights)
 
     @staticmethod
     def lists(lists: list[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:

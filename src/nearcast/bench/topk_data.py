@@ -1,4 +1,4 @@
-"""Posts and subscribers for `bench topk`, made as seed 004 §8.1.1 makes them, and thresholds as buffers would have them.
+"""Posts and subscribers for `bench topk`, made as seed 004 §8.1.1 makes them, and thresholds as buffers have them.
 
 Posts have some nine words of a Zipf vocabulary, and lie in cities. A subscriber is drawn from a post: its place, one to
 five of its words, any alpha. Its threshold is the score that `passing` posts of a window of `window` would reach, told

@@ -5,7 +5,7 @@ each. A post is in one cell of each level, whose inverted files are merged by su
 in far cells and take more memory: 12 bytes for each word and cell.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -47,9 +47,8 @@ class CoveringIndex:
                 tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
                 posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out, most, tally,
             )  # fmt: skip
-            found.append(Pairs(*(column[:n].copy() for column in out), 0))
-        pairs = Pairs.join(found)
-        return Pairs(pairs.rows, pairs.posts, pairs.scores, int(tally[0]))
+            found.append(Pairs(out[0][:n].copy(), out[1][:n].copy(), out[2][:n].copy(), 0))
+        return replace(Pairs.join(found), looked=int(tally[0]))
 
     @property
     def nbytes(self) -> int:

@@ -1,5 +1,5 @@
-"""IGPT, the subscription index of Skype (seed 004 §5): a quadtree of cells, in each an inverted file whose posting lists
-are divided into groups of like alpha, ordered by threshold within.
+"""IGPT, the subscription index of Skype (seed 004 §5): a quadtree of cells, in each an inverted file whose posting
+lists are divided into groups of like alpha, ordered by threshold within.
 
 A post visits every cell that is not skipped, one word after the other. Each of the paper's rules can be left out, none
 changes an answer:
@@ -10,12 +10,12 @@ changes an answer:
 - `prefix`: location-aware prefix with max-weight refinement (theorem 1);
 - `unseen`: the bound for words not yet seen (theorem 2).
 
-Thresholds stand where the paper has kScore (§6.2, remark). Bounds are multiplied out, since alpha may be 0 or 1: within a
-group the order is by theta, and alpha is kept as its least and greatest. For whole batches see `igpt_batch`.
+Thresholds stand where the paper has kScore (§6.2, remark). Bounds are multiplied out, since alpha may be 0 or 1: within
+a group the order is by theta, and alpha is kept as its least and greatest. For whole batches see `igpt_batch`.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -27,8 +27,17 @@ from nearcast.index.rows import frozen, is_first
 from nearcast.kernels.cells import z_order
 from nearcast.kernels.igpt import match_each
 from nearcast.kernels.igpt_cells import (
-    ALPHA, CELL_FIELDS, FILTER_BITS, INNER, POSTING_FIELDS, THETA,
-    bound_cells, bound_groups, fill_words, filter_terms, leaf_starts,
+    ALPHA,
+    CELL_FIELDS,
+    FILTER_BITS,
+    INNER,
+    POSTING_FIELDS,
+    THETA,
+    bound_cells,
+    bound_groups,
+    fill_words,
+    filter_terms,
+    leaf_starts,
 )  # fmt: skip
 
 RULES = ("cells", "groups", "early", "outer", "inner", "prefix", "unseen")
@@ -64,14 +73,13 @@ class CellIndex:
         while done < len(posts):
             out = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.float64)
             done, n = match_each(
-                done, self.rules, self.cells, self.filters, self.cell_runs, self.run_terms, self.run_groups, self.group_starts,
-                self.postings, self.owners, numbers, stamps, number, standing.home, standing.theta,
+                done, self.rules, self.cells, self.filters, self.cell_runs, self.run_terms, self.run_groups,
+                self.group_starts, self.postings, self.owners, numbers, stamps, number, standing.home, standing.theta,
                 tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
                 posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out, most, tally,
             )  # fmt: skip
-            found.append(Pairs(*(column[:n].copy() for column in out), 0))
-        pairs = Pairs.join(found)
-        return Pairs(pairs.rows, pairs.posts, pairs.scores, int(tally[0]))
+            found.append(Pairs(out[0][:n].copy(), out[1][:n].copy(), out[2][:n].copy(), 0))
+        return replace(Pairs.join(found), looked=int(tally[0]))
 
     @property
     def nbytes(self) -> int:
@@ -104,18 +112,18 @@ def build_part(
     order = np.lexsort((theta[members], group, cell))
     count = len(numbers)
     term, at = np.empty(count, np.int32), np.empty(count, np.int32)
-    unsorted = np.empty((POSTING_FIELDS, count), np.float32)
+    unsorted = np.empty((count, POSTING_FIELDS), np.float32)
     fill_words(
         frozen(members[order]), numbers, frozen(word_starts[by_place[order]]), tastes.offsets, tastes.weights,
         int(sizes.max(initial=0)), term, unsorted, at,
     )  # fmt: skip
     place = order[at]  # of a posting's subscriber among `members`
     owner = members[place]
-    unsorted[INNER], unsorted[THETA], unsorted[ALPHA] = inner[place], theta[owner], tastes.alpha[owner]
+    unsorted[:, INNER], unsorted[:, THETA], unsorted[:, ALPHA] = inner[place], theta[owner], tastes.alpha[owner]
     run = cell[place].astype(np.int64) * max(terms.count, 1) + term
     sort = np.argsort(run, kind="stable")
     run, group = run[sort], group[place][sort]
-    postings = np.ascontiguousarray(unsorted[:, sort])
+    postings = unsorted[sort]
     new_run = is_first(run) if count else np.zeros(0, np.bool_)
     new_group = (new_run | is_first(group)) if count else new_run
     run_starts, group_starts = np.flatnonzero(new_run), np.append(np.flatnonzero(new_group), count)

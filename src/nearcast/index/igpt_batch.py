@@ -1,16 +1,21 @@
 """IGPT for whole batches (ours, after seed 004 §5): postings by term, in blocks of subscribers alike.
 
 The paper's index is by cell, then by term, and is walked post by post. Here a batch is inverted by term, and the
-postings of a term, which lie together, are gone through once for all posts that have it. In place of cells, alpha groups
-and the order by kScore* there are blocks of 64 postings, halved again and again in whatever tells most: place, alpha,
-threshold or weight. A block is skipped by one comparison that is all of the paper's group and cell bounds in one; a
-posting by another, that is location-aware prefix, max-weight refinement and the bound for unseen words.
+postings of a term, which lie together, are gone through once for all posts that have it. In place of cells, alpha
+groups and the order by kScore* there are blocks of 64 postings, made by halving in whatever tells most: place, alpha,
+threshold or weight. A block is skipped by one comparison, all of the paper's group and cell bounds in one; a posting by
+another, which is location-aware prefix, max-weight refinement and the bound for unseen words. Candidates are verified
+in the order of subscribers, whose data is then read once.
+
+Rules, each of which can be left out: `prefix` (no posting for a word at which no post could be affecting), `blocks`,
+`postings`.
 
 Cost: a pass over the blocks of the batch's terms, at 1-2 ns a post and block; memory 36 bytes a posting.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -73,7 +78,7 @@ class BatchIndex:
                 tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
                 posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out,
             )  # fmt: skip
-            found.append(Pairs(*(column[:passed].copy() for column in out), n))
+            found.append(Pairs(out[0][:passed].copy(), out[1][:passed].copy(), out[2][:passed].copy(), n))
         return Pairs.join(found)
 
     @property
@@ -113,4 +118,4 @@ def build_part(tastes: Tastes, theta: np.ndarray, rows: np.ndarray, rules: Colle
 
 
 def build(tastes: Tastes, theta: np.ndarray, rules: Collection[str] = RULES) -> Matcher:
-    return Matcher(tastes, theta, lambda tastes, theta, rows: build_part(tastes, theta, rows, rules))
+    return Matcher(tastes, theta, partial(build_part, rules=rules))

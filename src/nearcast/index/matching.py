@@ -5,7 +5,7 @@ the threshold. Where it looks is the business of its parts, each an immutable in
 large one and a few small ones, since a threshold that falls, or a new subscriber, is beyond what a part was built for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,8 +36,12 @@ class Pairs:
             return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float64), 0)
         if len(parts) == 1:
             return parts[0]
-        columns = (np.concatenate([getattr(p, name) for p in parts]) for name in ("rows", "posts", "scores"))
-        return cls(*columns, sum(p.looked for p in parts))
+        return cls(
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.posts for part in parts]),
+            np.concatenate([part.scores for part in parts]),
+            sum(part.looked for part in parts),
+        )
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class Standing:
 class Part(Protocol):
     """An index over some subscribers, exact as long as no threshold is below what it was when the part was built."""
 
-    rows: np.ndarray
+    @property
+    def rows(self) -> np.ndarray: ...
 
     def match(self, posts: Vectors, standing: Standing, number: int) -> Pairs:
         """Every pair of a post and a subscriber whose home is the part of this number, with a score of at least
@@ -64,10 +69,7 @@ class Part(Protocol):
     def nbytes(self) -> int: ...
 
 
-class Builder(Protocol):
-    """How a kind of index makes a part of the given rows (ascending)."""
-
-    def __call__(self, tastes: Tastes, theta: np.ndarray, rows: np.ndarray) -> Part: ...
+Builder = Callable[[Tastes, np.ndarray, np.ndarray], Part]  # tastes, thresholds, and the rows to index, ascending
 
 
 class Matcher:
@@ -147,7 +149,6 @@ class Matcher:
 def _joined(first: Tastes, second: Tastes) -> Tastes:
     if not len(first):
         return second
-    names = ("lon", "lat", "alpha", "reach", "k", "words")
-    plain = (np.concatenate((getattr(first, name), getattr(second, name))) for name in names)
-    offsets = np.concatenate((first.offsets, second.offsets[1:].astype(np.int64) + first.offsets[-1]))
-    return Tastes(*plain, offsets, np.concatenate((first.weights, second.weights)))
+    names = ("lon", "lat", "alpha", "reach", "k", "words", "weights")
+    joined = {name: np.concatenate((getattr(first, name), getattr(second, name))) for name in names}
+    return Tastes(**joined, offsets=np.concatenate((first.offsets, second.offsets[1:] + first.offsets[-1])))

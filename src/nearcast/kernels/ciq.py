@@ -1,8 +1,8 @@
-"""CIQ of Chen et al., as seed 004 §2.2 tells it: a subscriber in every cell of a covering of the world, with the text it
-asks for there.
+"""CIQ of Chen et al., as seed 004 §2.2 tells it: a subscriber in every cell of a covering of the world, with the text
+it asks for there.
 
-The covering of a subscriber are, at each level of the quadtree, the three siblings of the cell it is in, and at the last
-level that cell too. What it asks of the words of a post in a cell (MinT), multiplied by 1 - alpha, is
+A covering are, at each level of the quadtree, the three siblings of the subscriber's cell, and at the last level that
+cell too. What it asks of the words of a post in a cell (MinT), multiplied by 1 - alpha, is
 theta - alpha * nearness, with the nearness that the cell allows.
 """
 

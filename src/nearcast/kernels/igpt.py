@@ -10,8 +10,24 @@ import numpy as np
 from numba import njit
 
 from nearcast.kernels.igpt_cells import (
-    ALPHA, HIGH, INNER, LACKING, LOW, MAXWT, MOST, RADIUS, REACH, THETA, WEIGHT, WTSUM, X, Y, Z,
-    filter_bit, place, way_km,
+    ALPHA,
+    HIGH,
+    INNER,
+    LACKING,
+    LOW,
+    MAXWT,
+    MOST,
+    RADIUS,
+    REACH,
+    THETA,
+    WEIGHT,
+    WTSUM,
+    X,
+    Y,
+    Z,
+    filter_bit,
+    place,
+    way_km,
 )  # fmt: skip
 from nearcast.kernels.igpt_terms import by_rarity
 from nearcast.kernels.relevance import cosine, nearness, score_of
@@ -29,10 +45,10 @@ def _nearest(km, reach):
 @njit(cache=True, nogil=True)
 def _ends(postings, at, near, wtsum):
     """Theorems 3 and 4, multiplied out: neither this posting nor one after it in its group can reach its threshold."""
-    alike = min(1.0, postings[MOST, at] * wtsum)
-    low, high = postings[LOW, at], postings[HIGH, at]
+    alike = min(1.0, postings[at, MOST] * wtsum)
+    low, high = postings[at, LOW], postings[at, HIGH]
     best = max(low * near + (1.0 - low) * alike, high * near + (1.0 - high) * alike)
-    return best + WIDE < postings[THETA, at]
+    return best + WIDE < postings[at, THETA]
 
 
 @njit(cache=True, nogil=True)
@@ -50,8 +66,8 @@ def _end_of(postings, begin, end, near, wtsum):
 
 @njit(cache=True, nogil=True)
 def match_one(
-    post, rules, cells, filters, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers, order, sums, maxima,
-    stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
+    post, rules, cells, filters, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers,
+    order, sums, maxima, stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
     post_lon, post_lat, terms, starts, heights, out_rows, out_scores,
 ):  # fmt: skip
     """The subscribers that one post affects; returns (how many, postings looked at).
@@ -97,16 +113,16 @@ def match_one(
                     looked += 1
                     close = near
                     if rules & INNER_BOUND:
-                        close = _nearest(outer + postings[INNER, i] if km > 0.0 else 0.0, reach[row])
+                        close = _nearest(outer + postings[i, INNER] if km > 0.0 else 0.0, reach[row])
                     alike = 1.0
                     if rules & PREFIX:
-                        alike = min(alike, maxima[j] * postings[WTSUM, i])
+                        alike = min(alike, maxima[j] * postings[i, WTSUM])
                     if rules & UNSEEN:
-                        weight = postings[WEIGHT, i]
-                        rest = min((postings[WTSUM, i] - weight) * maxima[j + 1], sums[j + 1] * postings[MAXWT, i])
+                        weight = postings[i, WEIGHT]
+                        rest = min((postings[i, WTSUM] - weight) * maxima[j + 1], sums[j + 1] * postings[i, MAXWT])
                         alike = min(alike, weight * own + rest)
-                    share = postings[ALPHA, i]
-                    if share * close + (1.0 - share) * alike + WIDE < postings[THETA, i]:
+                    share = postings[i, ALPHA]
+                    if share * close + (1.0 - share) * alike + WIDE < postings[i, THETA]:
                         continue
                     stamps[row] = post
                     if home[row] != part:

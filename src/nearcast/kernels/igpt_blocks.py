@@ -108,7 +108,7 @@ def _widest(scratch, begin, end):
         width = high[f] - low[f]
         if f <= Z:
             width = min(width * total[SLOPE] / n, total[ALPHA] / n)
-        elif f == OWN or f == REST:
+        elif f in (OWN, REST):
             width *= TYPICAL_WEIGHT
         elif f == ALPHA:
             width *= TYPICAL_WAY

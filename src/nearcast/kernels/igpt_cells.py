@@ -1,6 +1,6 @@
-"""The cells of IGPT (seed 004 §5.1.2, §5.3): leaves of a quadtree, and what a cell and a group promise of their members.
+"""The cells of IGPT (seed 004 §5.1.2, §5.3): leaves of a quadtree, and what cells and groups promise of their members.
 
-A cell is bounded by a cap of the sphere around its members, so poles and the antimeridian need no cases: for a post at m
+A cell is bounded by a cap of the sphere around its members, so poles and the antimeridian need no cases: for a post m
 and a subscriber at s, distance(m, s) >= (distance(m, centre) - radius) + (radius - distance(s, centre)), the outer and
 the inner distance of definitions 6-8.
 """
@@ -107,9 +107,9 @@ def bound_groups(starts, postings):
     for group in range(starts.size - 1):
         most, low, high = np.float32(0.0), np.float32(1.0), np.float32(0.0)
         for i in range(starts[group + 1] - 1, starts[group] - 1, -1):
-            most = max(most, postings[MAXWT, i])
-            low, high = min(low, postings[ALPHA, i]), max(high, postings[ALPHA, i])
-            postings[MOST, i], postings[LOW, i], postings[HIGH, i] = most, low, high
+            most = max(most, postings[i, MAXWT])
+            low, high = min(low, postings[i, ALPHA]), max(high, postings[i, ALPHA])
+            postings[i, MOST], postings[i, LOW], postings[i, HIGH] = most, low, high
 
 
 @njit(cache=True, nogil=True)
@@ -127,7 +127,7 @@ def fill_words(rows, numbers, firsts, offsets, weights, longest, number, posting
             weight = weights[offsets[rows[at]] + order[i] - begin]
             total, greatest = total + weight, max(greatest, weight)
             number[n], at_row[n] = numbers[order[i]], at
-            postings[WEIGHT, n], postings[WTSUM, n], postings[MAXWT, n] = weight, total, greatest
+            postings[n, WEIGHT], postings[n, WTSUM], postings[n, MAXWT] = weight, total, greatest
             n += 1
 
 
