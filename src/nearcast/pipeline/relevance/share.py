@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearcast.index.ledger import Ledger
-from nearcast.index.skyband import Buffers, Refills
-from nearcast.index.skyband_policy import NO_LIMIT
+from nearcast.index.skyband import Buffers, Refills, restore
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.relevance.subscribers import Subscribers
 from nearcast.state.buffers import BASE, NEW, Change, Thresholds, gathered, of_share
@@ -126,12 +125,7 @@ class Share:
                 continue
             rows = self.rows(seqs)
             given = self._given(gathered(changes, seqs), seqs, rows, last)
-            if anew:
-                self.buffers.version[given.rows] = given.version
-            room = np.full(len(rows), NO_LIMIT)
-            none = np.empty(0, np.bool_)
-            flags = {"refilled": anew, "judged": False, "dominance": True}
-            self.buffers.settle(ledger, bounds, given.batch(), (room, room), none, **flags)
+            restore(self.buffers, ledger, bounds, given, anew=anew, deleted=ledger.deleted)
 
     def _given(
         self, entries: tuple[np.ndarray, np.ndarray, np.ndarray], seqs: np.ndarray, rows: np.ndarray, last: Thresholds
