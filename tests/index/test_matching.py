@@ -24,7 +24,7 @@ LEFT_OUT: dict[str, Callable[[Tastes, np.ndarray], Matcher]] = {
     **{f"igpt without {r}": partial(igpt.build, rules=set(igpt.RULES) - {r}, largest_cell=30) for r in igpt.RULES},
     "igpt without rules": partial(igpt.build, rules=(), largest_cell=30),
     "igpt in one cell and group": partial(igpt.build, groups=1, largest_cell=10**9),
-    **{f"batch {r} alone": partial(igpt_batch.build, rules=(r,)) for r in igpt_batch.RULES},
+    **{f"batch {r} alone": partial(igpt_batch.build, rules=(r,)) for r in sorted(igpt_batch.RULES)},
     "batch without rules": partial(igpt_batch.build, rules=()),
 }
 
