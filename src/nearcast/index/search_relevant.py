@@ -4,7 +4,7 @@ The words asked for are taken by weight, the heaviest first: the list of each is
 first of its words. No post without the words so far can have a cosine above the length of the rest of the query's
 vector (its prefix, §5.1, seen from the side of posts); where that is too little, the lists of the rest, which are the
 long ones, are not read. A long list is read only where the k-th best so far leaves a place a chance. Conditions on
-attributes come first, and those on words that are rarer: then the posts that satisfy them are tried.
+attributes come first, and those on words that are much rarer: then the posts that satisfy them are tried.
 """
 
 from dataclasses import dataclass, replace
@@ -28,6 +28,7 @@ from nearcast.model.regions import Circle
 LONG = 2_000  # posts of a list, from which on it is read by place
 SEEDED = 20_000  # from here on a few near posts are tried first, for what they rule out
 NEAREST_KM, WIDER, PLENTY = 10.0, 4.0, 30  # of those: the first circle, the next, and how many posts for each of k
+RARER = 16  # times: then conditions come before lists, of which bounds leave most out
 MOST_FOLDED = 256  # conjunctions
 NO_BOUND = -np.inf
 
@@ -95,7 +96,7 @@ def search_relevant(
     words = search.conditions
     if words.impossible:
         return Relevant(NOTHING, np.empty(0), Looked(len(segment), "vocabulary", "no post has the words asked for", 0))
-    rarer = len(words.drivers) > 0 and words.frequency < segment.counts[search.codes].sum()
+    rarer = len(words.drivers) > 0 and words.frequency * RARER < LONG + segment.counts[search.codes].sum()
     if question.predicates or rarer:
         return search.conditions_first()
     return search.lists() if segment.listed else search.scan()
