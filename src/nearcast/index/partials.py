@@ -115,7 +115,7 @@ class Partials:
             by, measured, terms = np.asarray(arrays[name]).tolist()
             shape = class_of(Shape(("",) * (by - AHEAD), ("",) * measured, bool(terms)))
             spelling = Spelling(np.asarray(arrays[f"{number}_hashes"]), arrays[f"{number}_strings"])
-            sizes, shifts = (tuple(np.asarray(arrays[f"{number}_{each}"]).tolist()) for each in ("sizes", "shifts"))
+            sizes, shifts = (tuple(np.asarray(arrays.get(f"{number}_{e}", ())).tolist()) for e in ("sizes", "shifts"))
             held = []
             for part in ("", "above_") if sizes else ("",):
                 columns = {each: np.asarray(arrays[f"{number}_{part}{each}"]) for each in FLAT}

@@ -17,6 +17,7 @@ from nearcast.model.ops import CODE_LAST, CODE_NEGATIVE
 from nearcast.model.posts import ATTRIBUTE_KINDS, attribute_column
 
 NOTHING = frozen(np.empty(0, np.int64))
+ONE_WORD = 1 | CODE_LAST  # the header of a literal that is all of an expression
 NO_CODE = frozen(np.empty(0, np.uint64))
 
 
@@ -128,7 +129,8 @@ def words_in(question: Question, segment: PostSegment) -> Words:
         code = int(drivers[0])
         if code < 0:
             return IMPOSSIBLE
-        return Words(_code([[(False, [code])]]), frozen(drivers), int(segment.counts[code]), enough=True)
+        whole = frozen(np.array([ONE_WORD, code], np.uint64))
+        return Words(whole, frozen(drivers), int(segment.counts[code]), enough=True)
     codes = dict(zip(question.terms.tolist(), segment.codes_of(question.terms).tolist(), strict=True))
     counts = segment.counts
     kept: list[list[tuple[bool, list[int]]]] = []

@@ -52,7 +52,10 @@ def file_codes(codes, offsets, frequency_terms, frequency_counts):
     Terms absent from the (sorted) frequency table count as never seen; ties go to the smaller term id.
     """
     out = codes.copy()
-    scratch = np.empty(16, np.uint64)
+    longest = np.int64(0)
+    for row in range(offsets.size - 1):
+        longest = max(longest, np.int64(offsets[row + 1]) - np.int64(offsets[row]))
+    scratch = np.empty(longest, np.uint64)
     for row in range(offsets.size - 1):
         begin = offsets[row]
         while begin < offsets[row + 1]:
@@ -82,8 +85,6 @@ def file_codes(codes, offsets, frequency_terms, frequency_counts):
                 out[begin] = (codes[begin] & ~(LENGTH << SIXTEEN)) | (np.uint64(best_key) << SIXTEEN)
             elif best > begin:
                 size = best_end - best
-                if scratch.size < size:
-                    scratch = np.empty(size * 2, np.uint64)
                 for j in range(size):
                     scratch[j] = codes[best + j]
                 for j in range(best - begin):  # the literals before it move up
@@ -104,9 +105,9 @@ def file_codes(codes, offsets, frequency_terms, frequency_counts):
 @njit(cache=True, nogil=True)
 def key_terms(codes, offsets):
     """(row, term) for every distinct term a row is filed under; ANY_TERM for a conjunction with no positive word."""
-    capacity = offsets.size * 2 + 16
-    rows = np.empty(capacity, np.uint32)
-    terms = np.empty(capacity, np.uint64)
+    most = offsets.size + codes.size // 2  # a conjunction is a header and a term at least, or there is none
+    rows = np.empty(most, np.uint32)
+    terms = np.empty(most, np.uint64)
     n = 0
     for row in range(offsets.size - 1):
         first = n
@@ -125,9 +126,6 @@ def key_terms(codes, offsets):
             for i in range(first, n):
                 known = known or terms[i] == term
             if not known:
-                if n == capacity:
-                    capacity *= 2
-                    rows, terms = grown(rows, capacity), grown(terms, capacity)
                 rows[n] = row
                 terms[n] = term
                 n += 1
@@ -171,15 +169,30 @@ def cover(rows, terms, boxes, extent, coarsest, finest, step, most_cells):
     `boxes` are min_lon, min_lat, max_lon, max_lat by row; one that crosses the antimeridian is covered as two. With
     `coarsest == finest` every box goes to that one level, whatever the number of its cells (GI2's grid).
     """
-    capacity = rows.size * 4 + 64
-    keys = np.empty(capacity, np.uint64)
-    entries = np.empty(capacity, np.uint64)
-    n = 0
-    for i in range(rows.size):
+    keys = np.empty(rows.size * 4 + 64, np.uint64)
+    entries = np.empty(keys.size, np.uint64)
+    done, n = np.int64(0), np.int64(0)
+    while True:
+        done, n, room = _cover_some(
+            rows, terms, boxes, extent, coarsest, finest, step, most_cells, done, keys, entries, n
+        )
+        if done == rows.size:
+            return keys[:n], entries[:n]
+        size = 2 * keys.size + room
+        keys, entries = grown(keys, size), grown(entries, size)
+
+
+@njit(cache=True, nogil=True)
+def _cover_some(rows, terms, boxes, extent, coarsest, finest, step, most_cells, first, keys, entries, n):
+    """`cover` from the pair `first` on, for as long as there is room: (pairs done, how many keys, room that the next
+    one needs). A loop of its own: one in which arrays may be replaced takes several times as long.
+    """
+    for i in range(first, rows.size):
         row = rows[i]
         y0 = grid_coordinate(boxes[row, 1], extent[1], extent[3])
         y1 = grid_coordinate(boxes[row, 3], extent[1], extent[3])
         wraps = boxes[row, 0] > boxes[row, 2]
+        before = n
         for part in range(2 if wraps else 1):
             west, east = boxes[row, 0], boxes[row, 2]
             if wraps and part == 0:
@@ -193,18 +206,18 @@ def cover(rows, terms, boxes, extent, coarsest, finest, step, most_cells):
                 level = level_for(x0, y0, x1, y1, coarsest, finest, step, most_cells)
             shift = 32 - level
             fine = 24 - level
+            cells = ((x1 >> shift) - (x0 >> shift) + 1) * ((y1 >> shift) - (y0 >> shift) + 1)
+            if n + cells > keys.size:
+                return i, before, 2 * cells
             for cell_x in range(x0 >> shift, (x1 >> shift) + 1):
                 min_x = (x0 >> fine) & 255 if x0 >> shift == cell_x else 0
                 max_x = (x1 >> fine) & 255 if x1 >> shift == cell_x else 255
                 for cell_y in range(y0 >> shift, (y1 >> shift) + 1):
                     min_y = (y0 >> fine) & 255 if y0 >> shift == cell_y else 0
                     max_y = (y1 >> fine) & 255 if y1 >> shift == cell_y else 255
-                    if n == capacity:
-                        capacity *= 2
-                        keys, entries = grown(keys, capacity), grown(entries, capacity)
                     keys[n] = sort_key(cell_code(level, z_code(cell_x << shift, cell_y << shift)), terms[i])
                     box = (np.uint64(min_x) << np.uint64(32)) | (np.uint64(min_y) << np.uint64(40))
                     box |= (np.uint64(255 - max_x) << np.uint64(48)) | (np.uint64(255 - max_y) << np.uint64(56))
                     entries[n] = np.uint64(row) | box
                     n += 1
-    return keys[:n], entries[:n]
+    return rows.size, n, np.int64(0)

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -184,14 +185,16 @@ def pick(hits: Sequence[Hit], order: np.ndarray) -> tuple[Picked, ...]:
     """The posts `order` of those of all hits end to end, by segment."""
     if len(hits) == 1:
         return (Picked(hits[0][0], hits[0][1][order], np.arange(len(order))),) if len(order) else ()
-    bounds = np.cumsum([len(rows) for _, rows in hits])
-    of = np.searchsorted(bounds, order, side="right")
-    out = []
-    for number, (segment, rows) in enumerate(hits):
-        places = np.flatnonzero(of == number)
-        if len(places):
-            out.append(Picked(segment, rows[order[places] - (bounds[number] - len(rows))], places))
-    return tuple(out)
+    bounds = np.cumsum([0, *(len(rows) for _, rows in hits)])
+    of = np.searchsorted(bounds[1:], order, side="right").astype(np.int32)
+    by_segment = np.argsort(of, kind="stable")
+    cuts = np.searchsorted(of[by_segment], np.arange(len(bounds))).tolist()
+    inside = (order - bounds[of])[by_segment]
+    return tuple(
+        Picked(segment, rows[inside[a:b]], by_segment[a:b])
+        for (segment, rows), (a, b) in zip(hits, pairwise(cuts), strict=True)
+        if a < b
+    )
 
 
 def ordered(hits: Sequence[Hit], first: np.ndarray, at_most: int | None = None) -> np.ndarray:
