@@ -29,14 +29,12 @@ from nearcast.kernels.igpt import match_each
 from nearcast.kernels.igpt_cells import (
     ALPHA,
     CELL_FIELDS,
-    FILTER_BITS,
     INNER,
     POSTING_FIELDS,
     THETA,
     bound_cells,
     bound_groups,
     fill_words,
-    filter_terms,
     leaf_starts,
 )  # fmt: skip
 
@@ -48,14 +46,13 @@ LARGEST_CELL = 1000
 
 @dataclass(frozen=True)
 class CellIndex:
-    """Postings by cell, term, alpha group and threshold: see `kernels.igpt_cells`."""
+    """Postings by term, cell, alpha group and threshold: see `kernels.igpt_cells`."""
 
     rows: np.ndarray
     terms: Terms
     cells: np.ndarray
-    filters: np.ndarray
-    cell_runs: np.ndarray
-    run_terms: np.ndarray
+    term_runs: np.ndarray
+    run_cells: np.ndarray
     run_groups: np.ndarray
     group_starts: np.ndarray
     postings: np.ndarray
@@ -73,7 +70,7 @@ class CellIndex:
         while done < len(posts):
             out = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.float64)
             done, n = match_each(
-                done, self.rules, self.cells, self.filters, self.cell_runs, self.run_terms, self.run_groups,
+                done, self.rules, self.cells, self.term_runs, self.run_cells, self.run_groups,
                 self.group_starts, self.postings, self.owners, numbers, stamps, number, standing.home, standing.theta,
                 tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
                 posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out, most, tally,
@@ -83,7 +80,7 @@ class CellIndex:
 
     @property
     def nbytes(self) -> int:
-        own = (self.rows, self.cells, self.filters, self.cell_runs, self.run_terms, self.run_groups, self.group_starts)
+        own = (self.rows, self.cells, self.term_runs, self.run_cells, self.run_groups, self.group_starts)
         return self.terms.nbytes + sum(array.nbytes for array in (*own, self.postings, self.owners))
 
 
@@ -120,7 +117,7 @@ def build_part(
     place = order[at]  # of a posting's subscriber among `members`
     owner = members[place]
     unsorted[:, INNER], unsorted[:, THETA], unsorted[:, ALPHA] = inner[place], theta[owner], tastes.alpha[owner]
-    run = cell[place].astype(np.int64) * max(terms.count, 1) + term
+    run = term.astype(np.int64) * len(starts) + cell[place]
     sort = np.argsort(run, kind="stable")
     run, group = run[sort], group[place][sort]
     postings = unsorted[sort]
@@ -128,17 +125,12 @@ def build_part(
     new_group = (new_run | is_first(group)) if count else new_run
     run_starts, group_starts = np.flatnonzero(new_run), np.append(np.flatnonzero(new_group), count)
     bound_groups(frozen(group_starts), postings)
-    cell_runs = frozen(np.searchsorted(run[run_starts], np.arange(len(starts)) * max(terms.count, 1)))
-    run_terms = frozen(term[sort][run_starts])
-    filters = np.zeros((len(starts) - 1, FILTER_BITS // 8), np.uint8)
-    filter_terms(cell_runs, run_terms, filters)
     return CellIndex(
         rows=rows,
         terms=terms,
         cells=frozen(cells),
-        filters=frozen(filters),
-        cell_runs=cell_runs,
-        run_terms=run_terms,
+        term_runs=frozen(np.searchsorted(run[run_starts], np.arange(terms.count + 1) * len(starts))),
+        run_cells=frozen(cell[place][sort][run_starts].astype(np.int32)),
         run_groups=frozen(np.searchsorted(group_starts, np.append(run_starts, count)).astype(np.int32)),
         group_starts=frozen(group_starts.astype(np.int32)),
         postings=frozen(postings),

@@ -2,8 +2,11 @@
 
 As printed the algorithm adds up a similarity over the postings it visits, and so misses words whose group it skipped.
 Here every bound at a posting (s, w) is one on the whole score, right if w is the rarest common word of s and m. So a
-subscriber that is affected passes at that word, and is verified there with the full cosine; whatever was decided at the
-first posting visited holds, and later ones of the same subscriber are passed over.
+subscriber that is affected passes at that word, and is verified there with the full cosine; one that passes at a word
+where another was skipped before is verified too, and fails.
+
+Posting lists lie by term, then by cell: words take turns in the outer loop and not, as printed, in the inner one. That
+changes no decision, and each list is read from one end to the other.
 """
 
 import numpy as np
@@ -25,13 +28,11 @@ from nearcast.kernels.igpt_cells import (
     X,
     Y,
     Z,
-    filter_bit,
     place,
     way_km,
 )  # fmt: skip
 from nearcast.kernels.igpt_terms import by_rarity
 from nearcast.kernels.relevance import cosine, nearness, score_of
-from nearcast.kernels.sorting import lower_bound
 
 CELLS, GROUPS, EARLY, OUTER, INNER_BOUND, PREFIX, UNSEEN = 1, 2, 4, 8, 16, 32, 64
 WIDE = 4e-6  # what rounding in single precision may hide, of a score
@@ -66,13 +67,14 @@ def _end_of(postings, begin, end, near, wtsum):
 
 @njit(cache=True, nogil=True)
 def match_one(
-    post, rules, cells, filters, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers,
-    order, sums, maxima, stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
+    post, rules, cells, term_runs, run_cells, run_groups, group_starts, postings, owners, numbers,
+    order, sums, maxima, ways, stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
     post_lon, post_lat, terms, starts, heights, out_rows, out_scores,
 ):  # fmt: skip
     """The subscribers that one post affects; returns (how many, postings looked at).
 
-    `order`, `sums` and `maxima` are scratch, `stamps` has of each subscriber the last post that it was decided for.
+    `order`, `sums`, `maxima` and `ways` (to each cell, km; NaN if it is skipped) are scratch, `stamps` has of each
+    subscriber the last post that it passed for.
     """
     n = by_rarity(numbers, starts[post], starts[post + 1], order)
     sums[n], maxima[n] = 0.0, 0.0
@@ -80,40 +82,32 @@ def match_one(
         sums[j] = sums[j + 1] + heights[order[j]]
         maxima[j] = max(maxima[j + 1], heights[order[j]])
     px, py, pz = place(post_lon[post], post_lat[post])
-    found, looked = 0, 0
-    for cell in range(cell_runs.size - 1):
+    for cell in range(ways.size):
         km = way_km(px - cells[X, cell], py - cells[Y, cell], pz - cells[Z, cell]) - cells[RADIUS, cell]
         outer = max(0.0, km) if rules & OUTER else 0.0
-        near = _nearest(outer, cells[REACH, cell])
-        if rules & CELLS and cells[LACKING, cell] + 1e-9 < 1.0 - near:
-            continue
-        run = cell_runs[cell]
-        last = cell_runs[cell + 1]
-        for j in range(n):
-            number = numbers[order[j]]
-            bit = filter_bit(number)
-            if not filters[cell, bit >> 3] & (1 << (bit & 7)):
+        far = rules & CELLS and cells[LACKING, cell] + 1e-9 < 1.0 - _nearest(outer, cells[REACH, cell])
+        ways[cell] = np.nan if far else km
+    found, looked = 0, 0
+    for j in range(n):
+        own = heights[order[j]]
+        for run in range(term_runs[numbers[order[j]]], term_runs[numbers[order[j]] + 1]):
+            cell = run_cells[run]
+            km = ways[cell]
+            if km != km:
                 continue
-            run += lower_bound(run_terms[run:last], number)
-            if run == last:
-                break
-            if run_terms[run] != number:
-                continue
-            own = heights[order[j]]
+            outer = max(0.0, km) if rules & OUTER else 0.0
+            near = _nearest(outer, cells[REACH, cell])
             for group in range(run_groups[run], run_groups[run + 1]):
                 begin, end = group_starts[group], group_starts[group + 1]
                 if rules & GROUPS and _ends(postings, begin, near, sums[j]):
                     continue
                 if rules & EARLY:
                     end = _end_of(postings, begin, end, near, sums[j])
+                looked += end - begin
                 for i in range(begin, end):
-                    row = owners[i]
-                    if stamps[row] == post:
-                        continue
-                    looked += 1
                     close = near
-                    if rules & INNER_BOUND:
-                        close = _nearest(outer + postings[i, INNER] if km > 0.0 else 0.0, reach[row])
+                    if rules & INNER_BOUND and km > 0.0:
+                        close = _nearest(outer + postings[i, INNER], cells[REACH, cell])
                     alike = 1.0
                     if rules & PREFIX:
                         alike = min(alike, maxima[j] * postings[i, WTSUM])
@@ -124,9 +118,10 @@ def match_one(
                     share = postings[i, ALPHA]
                     if share * close + (1.0 - share) * alike + WIDE < postings[i, THETA]:
                         continue
-                    stamps[row] = post
-                    if home[row] != part:
+                    row = owners[i]
+                    if stamps[row] == post or home[row] != part:
                         continue
+                    stamps[row] = post
                     exact = cosine(
                         words, weights, offsets[row], offsets[row + 1], terms, heights, starts[post], starts[post + 1]
                     )
@@ -140,7 +135,7 @@ def match_one(
 
 @njit(cache=True, nogil=True)
 def match_each(
-    begin, rules, cells, filters, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers,
+    begin, rules, cells, term_runs, run_cells, run_groups, group_starts, postings, owners, numbers,
     stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
     post_lon, post_lat, terms, starts, heights, out_rows, out_posts, out_scores, most, tally,
 ):  # fmt: skip
@@ -149,13 +144,14 @@ def match_each(
     for post in range(begin, post_lon.size):
         longest = max(longest, starts[post + 1] - starts[post])
     order, sums, maxima = np.empty(longest + 1, np.int64), np.empty(longest + 1), np.empty(longest + 1)
+    ways = np.empty(cells.shape[1])
     n = 0
     for post in range(begin, post_lon.size):
         if n + most > out_rows.size:
             return post, n
         found, looked = match_one(
-            post, rules, cells, filters, cell_runs, run_terms, run_groups, group_starts, postings, owners, numbers,
-            order, sums, maxima, stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
+            post, rules, cells, term_runs, run_cells, run_groups, group_starts, postings, owners, numbers,
+            order, sums, maxima, ways, stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
             post_lon, post_lat, terms, starts, heights, out_rows[n:], out_scores[n:],
         )  # fmt: skip
         for i in range(n, n + found):

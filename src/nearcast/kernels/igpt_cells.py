@@ -18,7 +18,6 @@ X, Y, Z, RADIUS, REACH, LACKING = 0, 1, 2, 3, 4, 5
 CELL_FIELDS = 6
 WEIGHT, WTSUM, MAXWT, INNER, THETA, ALPHA, MOST, LOW, HIGH = 0, 1, 2, 3, 4, 5, 6, 7, 8
 POSTING_FIELDS = 9
-FILTER_BITS = 4096  # of a cell, some 1,000 terms: what is not there is mostly seen at one glance
 
 
 @njit(cache=True, nogil=True)
@@ -129,17 +128,3 @@ def fill_words(rows, numbers, firsts, offsets, weights, longest, number, posting
             number[n], at_row[n] = numbers[order[i]], at
             postings[n, WEIGHT], postings[n, WTSUM], postings[n, MAXWT] = weight, total, greatest
             n += 1
-
-
-@njit(cache=True, nogil=True)
-def filter_bit(number):
-    return (np.int64(number) * 0x9E3779B1 >> 13) & (FILTER_BITS - 1)
-
-
-@njit(cache=True, nogil=True)
-def filter_terms(cell_runs, run_terms, filters):
-    """Mark which terms each cell has."""
-    for cell in range(cell_runs.size - 1):
-        for run in range(cell_runs[cell], cell_runs[cell + 1]):
-            bit = filter_bit(run_terms[run])
-            filters[cell, bit >> 3] |= np.uint8(1 << (bit & 7))
