@@ -107,9 +107,11 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_a_file(
 
 
 def test_what_is_not_given_is_as_the_state_was_made(small_state: Path, tmp_path: Path) -> None:
-    nothing = {"keep": None, "index": None, "keep_accents": None}
+    nothing = {"keep": None, "index": None, "keep_accents": None, "idf_period": None}
     fresh = StateDirectory(tmp_path / "new")
-    assert fixed_settings(fresh, **nothing) == {"keep": "posts", "index": "pyramid", "keep_accents": False}
+    assert fixed_settings(fresh, **nothing) == {
+        "keep": "posts", "index": "pyramid", "keep_accents": False, "idf_period": 86_400_000_000,
+    }  # fmt: skip
     assert fixed_settings(fresh, **{**nothing, "index": "gi2"})["index"] == "gi2"
     assert fixed_settings(StateDirectory(small_state), **nothing)["index"] == "pyramid"
     with pytest.raises(BadInput, match="cannot change"):

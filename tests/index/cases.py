@@ -7,6 +7,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from nearcast.geo import regions
+from nearcast.geo.wkt import TINY
 from nearcast.index.rows import Rows
 from nearcast.index.segment import PostColumns
 from nearcast.language.encode import encode_expression
@@ -107,7 +108,8 @@ def _places(half: float) -> st.SearchStrategy[float]:
     near = st.sampled_from((-half, half, 0.0, -0.0, half / 2, np.nextafter(half, 0.0), 11.25, 11.251, 12.0))
     beside = st.tuples(border, st.sampled_from((-np.inf, np.inf))).map(lambda at: float(np.nextafter(*at)))
     fair = st.floats(-half, half, allow_nan=False)
-    return st.one_of(near, border, beside, fair).map(lambda value: float(min(max(value, -half), half)))
+    clear = st.one_of(near, border, beside, fair).map(lambda value: value if abs(value) > TINY else 0.0)
+    return clear.map(lambda value: float(min(max(value, -half), half)))
 
 
 lons, lats = _places(180.0), _places(90.0)

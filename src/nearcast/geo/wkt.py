@@ -8,6 +8,8 @@ import shapely
 from nearcast.model.errors import BadInput
 from nearcast.model.regions import Polygon
 
+TINY = 1e-100  # degrees
+
 
 def parse_polygon(wkt: str) -> Polygon:
     """The polygon that a WKT text describes; a third coordinate is dropped, and so is a ring's repeated first point.
@@ -36,10 +38,17 @@ def _rings(geometry: shapely.Geometry) -> tuple[tuple[tuple[float, float], ...],
     rings = []
     for part in shapely.get_parts(geometry):
         for ring in shapely.get_rings(part):
-            vertices = tuple((float(lon), float(lat)) for lon, lat in shapely.get_coordinates(ring)[:-1])
+            vertices = tuple((_rounded(lon), _rounded(lat)) for lon, lat in shapely.get_coordinates(ring)[:-1])
             _check(vertices)
             rings.append(vertices)
     return tuple(rings)
+
+
+def _rounded(degrees: float) -> float:
+    """0 for what is all but 0: on which side of an edge a place lies is told exactly by products, which must not
+    underflow.
+    """
+    return float(degrees) if abs(degrees) > TINY else 0.0
 
 
 def _check(vertices: tuple[tuple[float, float], ...]) -> None:
