@@ -3,6 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +35,9 @@ def run(root: Path, stream: Stream, cuts: list[int], **chosen: int | str | None)
     manifest = begin(state, choices)
     bounds = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
     for first, last in pairwise(bounds):
-        rows = [(n, minute, text, {}) for n, (minute, text) in enumerate(stream[first:last], first)]
+        rows: list[tuple[int, int, str, dict[str, Any]]] = [
+            (n, minute, text, {}) for n, (minute, text) in enumerate(stream[first:last], first)
+        ]
         manifest = run_batch(state, choices, posts=[posts(*rows)])
     return manifest
 

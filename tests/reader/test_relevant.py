@@ -31,7 +31,7 @@ from nearcast.text.tokenizer import Tokenizer
 from tests.oracles import relevance as oracle
 from tests.oracles.searches import matching, row
 from tests.reader.searched_state import ARCHIVED, FRESH, SEALED, Post, make_state
-from tests.reader.test_searches import COMMON, MINUTE, NOON, PLACES, RARE, conditions, lats, lons, random_posts
+from tests.reader.test_searches import COMMON, MINUTE, NOON, RARE, conditions, lats, lons, random_posts
 
 TOKENIZER = Tokenizer()
 SHARE = {0: 0.3, 7: 1.0}  # of the posts, that a version counts
@@ -78,7 +78,8 @@ def words_of(*words: str) -> tuple[int, ...]:
 def with_versions(root: Path, posts: list[Post]) -> dict[int, oracle.Statistics]:
     """Give a state versions 0 and 7 of the idf; their statistics."""
     state = StateDirectory(root)
-    manifest, found, refs = state.newest(), {}, []
+    manifest, refs = state.newest(), []
+    found: dict[int, oracle.Statistics] = {}
     for version, share in SHARE.items():
         texts = [post["text"] or "" for post in posts[: int(share * len(posts))]]
         counts = count_lists(*TOKENIZER.terms(pa.array(texts, pa.string())))
@@ -242,8 +243,10 @@ def test_a_version_that_is_not_kept_is_told(searched: Searched) -> None:
 
 
 def test_columns_and_arrow_have_the_score_last(searched: Searched) -> None:
-    place = {"lon": PLACES[0][0], "lat": PLACES[0][1], "region": Circle(180.0, 10.0, 2000.0)}
-    query = RelevantQuery(**place, words=words_of("flood"), alpha=0.5, k=5, columns=("id", "price"))
+    near = Circle(180.0, 10.0, 2000.0)
+    query = RelevantQuery(
+        lon=180.0, lat=10.0, region=near, words=words_of("flood"), alpha=0.5, k=5, columns=("id", "price")
+    )
     found = searched.reader.answer(query)
     assert isinstance(found, Found)
     assert found.to_arrow().column_names == ["id", "price", "score"]
@@ -261,5 +264,5 @@ def test_explain_tells_what_each_score_is_made_of(searched: Searched) -> None:
         assert parts.startswith(f"{each['score']:.6f} = 0.25 × nearness")
         shared = {word for word in ("flood", "rain") if {*words_of(word)} & {*terms_of(each["text"])}}
         assert shared == {word for word in ("flood", "rain") if f"{word} 0." in parts}
-        near, alike = (float(re.search(f"{name} ([0-9.]+)", parts)[1]) for name in ("nearness", "cosine"))
+        near, alike = map(float, re.findall("(?:nearness|cosine) ([0-9.]+)", parts))
         assert each["score"] == pytest.approx(0.25 * near + 0.75 * alike, abs=2e-6)
