@@ -20,17 +20,15 @@ from nearcast.kernels.grouping import numbered
 from nearcast.kernels.window_build import (
     BLOCK,
     CLASSES,
-    NUMBER,
-    OFFSET,
-    RECORD,
-    bound_blocks,
     cut_blocks,
-    lay_posts,
     lay_postings,
+    lay_posts,
+    pack_blocks,
 )
 from nearcast.kernels.window_posts import FULL, GONE, finish, search_part
 
 FAN = 3  # parts are merged once the newer ones have so many times the posts of the oldest of them
+ABSENT = -1  # the order of a number that the ledger has not
 POOLED = 1 << 21  # entries of the pools of one round
 MORE = 8  # times the room where ties have filled a pool, and times the posts where conditions have left too few
 
@@ -67,8 +65,9 @@ class Part:
     begins: np.ndarray
     bounds: np.ndarray
     posts: np.ndarray
-    weights: np.ndarray
-    records: np.ndarray
+    weighed: np.ndarray
+    placed: np.ndarray
+    signed: np.ndarray
     places: np.ndarray
     own: np.ndarray
     heights: np.ndarray
@@ -78,7 +77,7 @@ class Part:
         freeze(self)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.places) - 1
 
     @property
     def end(self) -> int:
@@ -92,11 +91,16 @@ class Part:
     @cached_property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """As `search_part` takes them."""
-        vectors = self.records.view(np.float32)
-        return (
-            self.term, self.block_starts, self.begins, self.bounds, self.posts, self.weights, self.records, vectors,
-            self.places, self.own, self.heights, self.where,
-        )  # fmt: skip
+        lists = (self.term, self.block_starts, self.begins, self.bounds, self.posts)
+        packed = (self.weighed, self.placed, self.signed)
+        return *lists, *packed, self.places, self.keys, self.own, self.heights, self.where
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The same memory as `places`: the last of three words of a post has its number (less `first`) in its high
+        half, and in its low half where its words begin.
+        """
+        return self.places.view(np.uint64)
 
     @classmethod
     def build(cls, vectors: Vectors, numbers: np.ndarray) -> "Part":
@@ -108,30 +112,33 @@ class Part:
         ranks = np.empty(len(met), np.uint32)
         ranks[by_term] = np.arange(len(met), dtype=np.uint32)
         perm = np.argsort(z_order(vectors.lon, vectors.lat))
-        offsets = vectors.offsets.astype(np.int64)
-
-        records = np.zeros((len(vectors) + 1, RECORD), np.uint32)
-        places = np.empty((len(vectors), 2))
         own, heights = np.empty(len(codes), np.uint32), np.empty(len(codes))
-        counts = lay_posts(
-            vectors.lon, vectors.lat, codes, frozen(offsets), vectors.weights, ranks, term, frozen(numbers - first),
-            perm, records, records.view(np.float32), places, own, heights,
-        )  # fmt: skip
+        offsets = np.zeros(len(vectors) + 1, np.uint32)
+        signs = np.zeros((len(vectors), 2), np.uint32)
+        given = frozen(vectors.offsets.astype(np.int64))
+        counts = lay_posts(codes, given, vectors.weights, ranks, term, perm, offsets, own, heights, signs)
+        at = (numbers - first)[perm]
+        places = np.zeros((len(vectors) + 1, 3))
+        places[:-1, 0], places[:-1, 1] = vectors.lon[perm], vectors.lat[perm]
+        places.view(np.uint64)[:, 2] = offsets
+        places.view(np.uint64)[:-1, 2] |= at.astype(np.uint64) << np.uint64(32)
         where = np.full(int(numbers[-1]) - first + 1, GONE, np.uint32)
-        where[records[:-1, NUMBER]] = np.arange(len(vectors), dtype=np.uint32)
+        where[at] = np.arange(len(vectors), dtype=np.uint32)
 
         starts = np.zeros(len(term) + 1, np.int64)
         np.cumsum(counts, out=starts[1:])
         posts, weights = np.empty(len(codes), np.uint32), np.empty(len(codes))
-        lay_postings(records, own, heights, starts, posts, weights)
+        lay_postings(offsets, own, heights, starts, posts, weights)
         block_starts = np.empty(len(term) + 1, np.int64)
         long = int(np.count_nonzero(counts > BLOCK))
         begins = np.empty(len(codes) // BLOCK + len(term) + CLASSES * long + 1, np.int64)
         blocks = cut_blocks(starts, posts, weights, block_starts, begins)
         begins = begins[: blocks + 1].copy()
         bounds = np.empty((blocks, 6), np.float32)
-        bound_blocks(begins, posts, weights, records.view(np.float32), bounds)
-        return cls(first, term, block_starts, begins, bounds, posts, weights, records, places, own, heights, where)
+        packed = [np.empty(len(codes), np.uint32) for _ in range(3)]
+        pack_blocks(begins, posts, weights, places, signs, bounds, *packed)
+        lists = (term, block_starts, begins, bounds, posts, *packed)
+        return cls(first, *lists, places, own, heights, where)
 
     @classmethod
     def merge(cls, parts: "list[Part]", since: int) -> "Part | None":
@@ -151,13 +158,14 @@ class Part:
         """Its posts with numbers from `number` on, in their order, and their numbers."""
         posts = self.where[max(0, number - self.first) :]
         posts = posts[posts != GONE].astype(np.int64)
-        offsets = self.records[:, OFFSET].astype(np.int64)
+        keys = self.keys[:, 2]
+        offsets = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
         own, ends = take_lists(self.own, offsets, posts)
         weights, _ = take_lists(self.heights, offsets, posts)
         places = self.places[posts]
         lon, lat = np.ascontiguousarray(places[:, 0]), np.ascontiguousarray(places[:, 1])
         vectors = Vectors(lon, lat, self.term[own], ends, weights)
-        return vectors, self.first + self.records[posts, NUMBER].astype(np.int64)
+        return vectors, self.first + (keys[posts] >> np.uint64(32)).astype(np.int64)
 
 
 class WindowPosts:
@@ -284,9 +292,12 @@ class WindowPosts:
         order, base = frozen(ledger.order), np.int64(ledger.base)
         given = tuple(frozen(each[some]) for each in (rows, n, bounds, firsts))
         for part in sorted(self.parts, key=len, reverse=True):
+            inside = order[max(0, part.first - ledger.base) : max(0, part.end - ledger.base)]
+            least = inside.min() if len(inside) == len(part.where) else np.int64(ABSENT)
             self.looked += search_part(
-                np.int64(part.first), part.arrays, taste, *given, base, order, frozen(hidden), pool, sizes, floors
-            )
+                np.int64(part.first), part.arrays, least, taste, *given, base, order, frozen(hidden), pool, sizes,
+                floors,
+            )  # fmt: skip
         finish(pool, sizes, given[1], base, frozen(ledger.ts), order)
         inside = np.arange(wide) < sizes[:, None]
         return sizes, pool[1][inside], pool[0][inside]

@@ -1,8 +1,15 @@
 """Laying out posts for searches by relevance: lists of their words, in blocks of like weight and place.
 
-A post is a record of eight 32-bit words (RECORD): its unit vector (three floats), its number, where its words begin,
-and three words of signature, in which each of its terms sets one of SIGNS bits. Records are along a Z-curve, so that
-postings taken in their order are so too; a long list is split by weight first, and each class cut into blocks.
+Posts are along a Z-curve, and postings taken in their order are so too; a long list is split by weight first, and each
+class cut into blocks. A block has bounds: a ball that holds its posts, centre and radius in the space of unit vectors,
+and the least and the greatest weight. A posting is four 32-bit words that tell a search most of what it needs:
+
+- `posts`: the post;
+- `weighed`: its weight (the low 16 bits, in steps of STEP, rounded up), and 16 bits of signature;
+- `placed`: the way from the centre of the block, 3 x 10 bits, in steps of which the radius has FINE;
+- `signed`: 32 bits of signature.
+
+Each term of the post sets one of SIGNS bits of its signature.
 """
 
 import math
@@ -14,19 +21,23 @@ from nearcast.kernels.mix import mix
 from nearcast.kernels.regions import RADIANS
 from nearcast.kernels.sorting import sort_in_place
 
-RECORD = 8
-NUMBER, OFFSET, SIGN = 3, 4, 5  # words of a record; those before are x, y, z
-SIGNS = 96
-BLOCK = 64  # postings
-CLASSES = 16  # of weight, at most
+SIGNS = 48
+BLOCK = 32  # postings
+CLASSES = 24  # of weight, at most
 SAMPLED = 32  # weights a class, from which its bounds are taken
 SLACK = 5e-7  # of a chord between floats: 3 m
+STEP = 1.0001 / 65535.0
+FINE = 511.0  # steps a radius
+ASTRAY = 0.0018  # of the radius: how far a place may be from where its posting has it
 
 
 @njit(cache=True, nogil=True)
 def sign_of(term):
-    """The bit of a term in a signature."""
-    return np.int64(mix(term) % np.uint64(SIGNS))
+    """(the bit of a term in `weighed`, in `signed`): one of them is 0."""
+    bit = np.int64(mix(term) % np.uint64(SIGNS))
+    if bit < 16:
+        return np.uint32(1) << np.uint32(bit + 16), np.uint32(0)
+    return np.uint32(0), np.uint32(1) << np.uint32(bit - 16)
 
 
 @njit(cache=True, nogil=True)
@@ -37,35 +48,32 @@ def unit_vector(lon, lat):
 
 
 @njit(cache=True, nogil=True)
-def lay_posts(lon, lat, codes, offsets, weights, ranks, terms, numbers, perm, records, vectors, places, own, heights):
-    """Fill records (`vectors` are the same memory as floats), places, and the words (`own`: ranks of their terms, and
-    `heights`: their weights) of posts in the order of `perm`. How often each term occurs.
+def lay_posts(codes, offsets, weights, ranks, terms, perm, ends, own, heights, signs):
+    """Fill the words (`own`: ranks of their terms, and `heights`: their weights, up to `ends`) and signatures of posts
+    in the order of `perm`. How often each term occurs.
     """
     counts = np.zeros(terms.size, np.int64)
     at = 0
     for i in range(perm.size):
         row = perm[i]
-        places[i, 0], places[i, 1] = lon[row], lat[row]
-        x, y, z = unit_vector(lon[row], lat[row])
-        vectors[i, 0], vectors[i, 1], vectors[i, 2] = x, y, z
-        records[i, NUMBER], records[i, OFFSET] = numbers[row], at
         for j in range(offsets[row], offsets[row + 1]):
             rank = ranks[codes[j]]
             counts[rank] += 1
             own[at], heights[at] = rank, weights[j]
-            bit = sign_of(terms[rank])
-            records[i, SIGN + (bit >> 5)] |= np.uint32(1) << np.uint32(bit & 31)
             at += 1
-    records[perm.size, OFFSET] = at
+            one, two = sign_of(terms[rank])
+            signs[i, 0] |= one
+            signs[i, 1] |= two
+        ends[i + 1] = at
     return counts
 
 
 @njit(cache=True, nogil=True)
-def lay_postings(records, own, heights, starts, posts, weights):
+def lay_postings(offsets, own, heights, starts, posts, weights):
     """Fill the lists (`starts[t]` is where that of term t begins) with posts and weights, in the order of the posts."""
     place = starts.copy()
-    for i in range(records.shape[0] - 1):
-        for j in range(records[i, OFFSET], records[i + 1, OFFSET]):
+    for i in range(offsets.size - 1):
+        for j in range(offsets[i], offsets[i + 1]):
             at = place[own[j]]
             posts[at], weights[at] = i, heights[j]
             place[own[j]] = at + 1
@@ -97,7 +105,6 @@ def cut_blocks(starts, posts, weights, block_starts, begins):
         begin, size = starts[term], starts[term + 1] - starts[term]
         block_starts[term] = blocks
         classes = classes_of(size)
-        ends[:] = 0
         ends[0] = size
         if classes > 1:
             drawn = classes * SAMPLED
@@ -131,10 +138,13 @@ def cut_blocks(starts, posts, weights, block_starts, begins):
 
 
 @njit(cache=True, nogil=True)
-def bound_blocks(begins, posts, weights, vectors, bounds):
-    """Fill the bounds of each block: a ball (centre and radius) that holds its posts, its least and greatest weight,
-    all as floats that err to the safe side.
+def pack_blocks(begins, posts, weights, places, signs, bounds, weighed, placed, signed):
+    """Fill the bounds of each block (centre, radius, least and greatest weight: floats that err to the safe side) and
+    its postings.
     """
+    vectors = np.empty((signs.shape[0], 3), np.float64)
+    for post in range(signs.shape[0]):
+        vectors[post, 0], vectors[post, 1], vectors[post, 2] = unit_vector(places[post, 0], places[post, 1])
     for block in range(bounds.shape[0]):
         begin, end = begins[block], begins[block + 1]
         x = y = z = 0.0
@@ -156,3 +166,12 @@ def bound_blocks(begins, posts, weights, vectors, bounds):
         bounds[block, 3] = math.sqrt(farthest) * (1.0 + 1e-6) + SLACK
         bounds[block, 4] = least * (1.0 - 1e-6)
         bounds[block, 5] = most * (1.0 + 1e-6)
+        scale = FINE / np.float64(bounds[block, 3])
+        for i in range(begin, end):
+            post = posts[i]
+            weighed[i] = np.uint32(min(65535.0, math.ceil(weights[i] / STEP))) | signs[post, 0]
+            dx = np.int64(round((vectors[post, 0] - x) * scale)) & 1023
+            dy = np.int64(round((vectors[post, 1] - y) * scale)) & 1023
+            dz = np.int64(round((vectors[post, 2] - z) * scale)) & 1023
+            placed[i] = dx | dy << 10 | dz << 20
+            signed[i] = signs[post, 1]

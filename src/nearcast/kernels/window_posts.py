@@ -11,15 +11,20 @@ import math
 import numpy as np
 from numba import njit
 
+from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.regions import EARTH_RADIUS_KM
 from nearcast.kernels.relevance import APART, cosine, nearness, score_of
 from nearcast.kernels.sorting import hashed_bound, lower_bound
-from nearcast.kernels.window_build import NUMBER, OFFSET, SIGN, SLACK, sign_of, unit_vector
+from nearcast.kernels.window_build import ASTRAY, BLOCK, FINE, SLACK, STEP, sign_of, unit_vector
 
 WIDER = 1e-12  # so much a bound may be off by rounding
 ROUGH = 3e-6  # so much the weight of a bound may be off
+AHEAD = 8  # posts, which are asked for beforehand
+LOW, HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)  # halves of a post's key: where its words begin, its number
 BUCKETS = 64  # of blocks by bound
 GONE = np.uint32(0xFFFFFFFF)  # in place of a post, where none has this number
+GUESS = -1  # in place of a number: what has but a lower bound of its score
+SHORT = 8  # times a window's posts are fewer than the postings to search: it is gone through as it is
 FULL = -1  # the size of a pool that could not hold all ties
 
 
@@ -30,6 +35,13 @@ def most_near(chord, reach):
     if chord <= 0.0:
         return 1.0
     km = EARTH_RADIUS_KM * (chord + chord * chord * chord / 24.0)  # the arc is longer: these are its first terms
+    return 1.0 - km / reach if km < reach else 0.0
+
+
+@njit(cache=True, nogil=True)
+def least_near(chord, reach):
+    """The least nearness of places that are at most so far apart through a sphere of radius 1."""
+    km = 2.0 * EARTH_RADIUS_KM * math.asin(min(1.0, (chord + SLACK) / 2.0))
     return 1.0 - km / reach if km < reach else 0.0
 
 
@@ -80,37 +92,61 @@ def keep_best(scores, numbers, size, n, spare):
 
 
 @njit(cache=True, nogil=True)
-def in_window(number, bound, base, order, hidden):
-    at = number - base
-    if at < 0 or at >= order.size or order[at] < bound:
-        return False
-    if hidden.size:
-        found = lower_bound(hidden, number)
-        return found == hidden.size or hidden[found] != number
-    return True
+def is_hidden(hidden, number):
+    found = lower_bound(hidden, number)
+    return found < hidden.size and hidden[found] == number
 
 
 @njit(cache=True, nogil=True)
-def has(own, begin, end, rank):
+def has_any(own, begin, end, ids, turn, count):
+    """Whether a post has one of the first `count` words of the subscriber."""
     for i in range(begin, end):
-        if own[i] == rank:
-            return True
+        for u in range(count):
+            if own[i] == ids[turn[u]]:
+                return True
     return False
 
 
 @njit(cache=True, nogil=True)
-def put(pool, i, size, floor, n, score, number):
-    """Add a post to a subscriber's pool: (how many there are now, the score that a post needs from now on)."""
-    scores, numbers, limits, spare = pool
+def bound_postings(
+    begin, end, bounds, block, weighed, placed, signed, later, u, x, y, z, alpha, q, rest, others, reach, upper, chords
+):  # fmt: skip
+    """Fill `upper` with the greatest scores that postings can have, and `chords`: how far their posts are as far as is
+    known. `later` has the signs of the words after this one, `others` what those add at most.
+
+    Without a branch or a division, so that several are worked out at once.
+    """
+    cx, cy, cz = bounds[block, 0] - x, bounds[block, 1] - y, bounds[block, 2] - z
+    scale = np.float64(bounds[block, 3]) / FINE
+    nearer = np.float64(bounds[block, 3]) * ASTRAY + SLACK
+    steep, beta = EARTH_RADIUS_KM / reach, 1.0 - alpha
+    signs, more_signs = later[u, 0], later[u, 1]
+    for i in range(end - begin):
+        j = np.uint64(begin) + np.uint64(i)
+        weight = np.float64(weighed[j] & np.uint32(65535)) * STEP
+        light = max(0.0, weight - STEP)
+        length = math.sqrt(max(0.0, 1.0 - light * light) + 1e-14)
+        more = min(others, rest * length)
+        alike = q * weight + (more if weighed[j] & signs | signed[j] & more_signs else 0.0)
+        place = np.int32(placed[j])
+        dx = cx + scale * np.float64(np.int32(place << np.int32(22)) >> np.int32(22))
+        dy = cy + scale * np.float64(np.int32(place << np.int32(12)) >> np.int32(22))
+        dz = cz + scale * np.float64(np.int32(place << np.int32(2)) >> np.int32(22))
+        chord = math.sqrt(dx * dx + dy * dy + dz * dz)
+        chords[i] = chord
+        chord = max(0.0, chord - nearer)
+        near = max(0.0, 1.0 - steep * (chord + chord * chord * chord * (1.0 / 24.0)))
+        upper[i] = alpha * near + beta * alike + WIDER
+
+
+@njit(cache=True, nogil=True)
+def make_room(scores, numbers, limits, spare, i, size, n):
+    """Leave the best of a subscriber's full pool: (how many there are now, the score that a post needs from now on)."""
+    size, floor = keep_best(scores[i], numbers[i], size, n, spare)
+    limits[i] = min(scores.shape[1], max(limits[i], 2 * size))
     if size == limits[i]:
-        size, floor = keep_best(scores[i], numbers[i], size, n, spare)
-        limits[i] = min(scores.shape[1], max(limits[i], 2 * size))
-        if size == limits[i]:
-            return FULL, np.inf
-        if score < floor:
-            return size, floor
-    scores[i, size], numbers[i, size] = score, number
-    return size + 1, floor
+        return FULL, np.inf
+    return size, floor
 
 
 @njit(cache=True, nogil=True)
@@ -131,32 +167,66 @@ def lists_of(term, rows, words, offsets):
 
 
 @njit(cache=True, nogil=True)
-def search_part(first, part, tastes, rows, n, bounds, firsts, base, order, hidden, pool, sizes, floors):
-    """Search one part for each of `rows`: pools hold at least its n best in the window, and `floors` what the next must
-    reach. A row's window has no number below `firsts`. How many postings were looked at.
+def go_through(first, part, since, x, y, alpha, reach, ids, qs, m, n, bound, base, order, hidden, pool, i, size, floor):
+    """A short window is gone through post by post: (size and floor of the pool)."""
+    places, keys, own, heights, where = part[8:]
+    scores, found, limits, spare = pool
+    for at in range(since, where.size):
+        post, ranked = where[at], first + at - base
+        if post == GONE or ranked < 0 or ranked >= order.size or order[ranked] < bound:
+            continue
+        if hidden.size and is_hidden(hidden, first + at):
+            continue
+        alike = cosine(ids, qs, 0, m, own, heights, np.int64(keys[post, 2] & LOW), np.int64(keys[post + 1, 2] & LOW))
+        if alike == APART:
+            continue
+        score = score_of(alpha, nearness(x, y, places[post, 0], places[post, 1], reach), alike)
+        if score < floor:
+            continue
+        if size == limits[i]:
+            size, floor = make_room(scores, found, limits, spare, i, size, n)
+            if size == FULL:
+                break
+        scores[i, size], found[i, size] = score, first + at
+        size += 1
+    return size, floor
+
+
+@njit(cache=True, nogil=True)
+def search_part(first, part, least_order, tastes, rows, n, bounds, firsts, base, order, hidden, pool, sizes, floors):
+    """Search one part for each of `rows`: pools hold its n best in the window of all parts searched, and `floors` what
+    the next must reach. A row's window has no number below `firsts`, and no post of the part an order below
+    `least_order`. How many postings were looked at.
+
+    Postings give two bounds of a score. The n-th best of the lower ones is a floor, and only what reaches that by the
+    upper one is worked out exactly, at last.
     """
-    term, block_starts, begins, block_bounds, posts, weights, records, vectors, places, own, heights, where = part
+    (
+        term, block_starts, begins, block_bounds, posts, weighed, placed, signed, places, keys, own, heights, where,
+    ) = part  # fmt: skip
     lon, lat, alphas, reaches, words, offsets, tall = tastes
     lists = lists_of(term, rows, words, offsets)
-    widest, most_blocks, begin = 1, 1, np.int64(0)
+    widest, most_blocks, most_postings, begin = 1, np.int64(1), np.int64(1), np.int64(0)
     for i in range(rows.size):
         size = offsets[rows[i] + 1] - offsets[rows[i]]
-        blocks = np.int64(0)
+        blocks, count = np.int64(0), np.int64(0)
         for j in range(begin, begin + size):
             if lists[j] >= 0:
                 blocks += block_starts[lists[j] + 1] - block_starts[lists[j]]
-        widest, most_blocks = max(widest, size), max(most_blocks, blocks)
+                count += begins[block_starts[lists[j] + 1]] - begins[block_starts[lists[j]]]
+        widest, most_blocks, most_postings = max(widest, size), max(most_blocks, blocks), max(most_postings, count)
         begin += size
     ids, turn = np.empty(widest, np.uint32), np.empty(widest, np.int64)
-    qs, rest, tail, tops = (
-        np.empty(widest, np.float64), np.empty(widest, np.float64), np.empty(widest, np.float64),
-        np.empty(widest, np.float64),
-    )  # fmt: skip
-    slot, mask = np.empty(widest, np.int64), np.empty(widest, np.uint32)
+    qs, rest = np.empty(widest, np.float64), np.empty(widest, np.float64)
+    tail, tops = np.empty(widest, np.float64), np.empty(widest, np.float64)
+    later, before = np.empty((widest, 2), np.uint32), np.empty((widest, 2), np.uint32)
+    upper, chords = np.empty(BLOCK, np.float64), np.empty(BLOCK, np.float64)
     block_of, turn_of = np.empty(most_blocks, np.int64), np.empty(most_blocks, np.int64)
-    bound_of, near_of = np.empty(most_blocks, np.float64), np.empty(most_blocks, np.float64)
-    queue = np.empty(most_blocks, np.int64)
-    buckets = np.empty(BUCKETS + 1, np.int64)
+    bound_of = np.empty(most_blocks, np.float64)
+    queue, buckets = np.empty(most_blocks, np.int64), np.empty(BUCKETS + 1, np.int64)
+    chosen, chosen_turn = np.empty(most_postings, np.uint32), np.empty(most_postings, np.int64)
+    chosen_bound = np.empty(most_postings, np.float64)
+    scores, found, limits, spare = pool
     looked = 0
     end = np.int64(0)
     for i in range(rows.size):
@@ -166,13 +236,22 @@ def search_part(first, part, tastes, rows, n, bounds, firsts, base, order, hidde
         since = max(np.int64(0), firsts[i] - first)
         if sizes[i] == FULL or n[i] <= 0 or since >= where.size:
             continue
-        m, postings = 0, np.int64(0)
+        m, count = 0, np.int64(0)
         for j in range(begin, end):
             if lists[j] >= 0:
                 ids[m], qs[m] = lists[j], tall[offsets[row] + j - begin]
-                postings += begins[block_starts[lists[j] + 1]] - begins[block_starts[lists[j]]]
+                count += begins[block_starts[lists[j] + 1]] - begins[block_starts[lists[j]]]
                 m += 1
         if m == 0:
+            continue
+        alpha, reach = alphas[row], reaches[row]
+        size, floor = sizes[i], floors[i]
+        if SHORT * (where.size - since) < count:
+            sizes[i], floors[i] = go_through(
+                first, part, since, lon[row], lat[row], alpha, reach, ids, qs, m, n[i], bounds[i], base, order, hidden,
+                pool, i, size, floor,
+            )  # fmt: skip
+            looked += where.size - since
             continue
         for j in range(m):  # heaviest word first
             at = j
@@ -181,34 +260,19 @@ def search_part(first, part, tastes, rows, n, bounds, firsts, base, order, hidde
                 at -= 1
             turn[at] = j
         for u in range(m):
-            bit = sign_of(term[ids[turn[u]]])
-            slot[u], mask[u] = SIGN + (bit >> 5), np.uint32(1) << np.uint32(bit & 31)
-        alpha, reach = alphas[row], reaches[row]
+            later[u, 0] = later[u, 1] = before[u, 0] = before[u, 1] = 0
+        for u in range(m):
+            one, two = sign_of(term[ids[turn[u]]])
+            for v in range(m):
+                if v < u:
+                    later[v, 0] |= one
+                    later[v, 1] |= two
+                elif v > u:
+                    before[v, 0] |= one
+                    before[v, 1] |= two
         beta = 1.0 - alpha
         x, y, z = unit_vector(lon[row], lat[row])
-        size, floor = sizes[i], floors[i]
-
-        if where.size - since < postings // 2:  # a short window is gone through as it is
-            for at in range(since, where.size):
-                post = where[at]
-                if post == GONE:
-                    continue
-                any_sign = False
-                for u in range(m):
-                    any_sign |= records[post, slot[u]] & mask[u] != 0
-                if not any_sign or not in_window(first + at, bounds[i], base, order, hidden):
-                    continue
-                alike = cosine(ids, qs, 0, m, own, heights, records[post, OFFSET], records[post + 1, OFFSET])
-                if alike == APART:
-                    continue
-                score = score_of(alpha, nearness(lon[row], lat[row], places[post, 0], places[post, 1], reach), alike)
-                if score >= floor:
-                    size, floor = put(pool, i, size, floor, n[i], score, first + at)
-                    if size == FULL:
-                        break
-            looked += where.size - since
-            sizes[i], floors[i] = size, floor
-            continue
+        sure = hidden.size == 0 and least_order >= bounds[i]
 
         square, others = 0.0, 0.0
         count = 0
@@ -225,7 +289,7 @@ def search_part(first, part, tastes, rows, n, bounds, firsts, base, order, hidde
                 alike = most_alike(q, np.float64(block_bounds[block, 4]), most, rest[u], others)
                 bound = alpha * near + beta * alike + WIDER
                 if bound >= floor:
-                    block_of[count], turn_of[count], bound_of[count], near_of[count] = block, u, bound, near
+                    block_of[count], turn_of[count], bound_of[count] = block, u, bound
                     lowest, highest = min(lowest, bound), max(highest, bound)
                     count += 1
             tops[u] = q * heaviest
@@ -243,51 +307,105 @@ def search_part(first, part, tastes, rows, n, bounds, firsts, base, order, hidde
             queue[buckets[bucket]] = at
             buckets[bucket] += 1
 
+        picked, limit = 0, limits[i]
         for each in range(count):
             at = queue[each]
             if bound_of[at] < floor:
                 continue
-            u = turn_of[at]
+            u, block = turn_of[at], block_of[at]
             q = qs[turn[u]]
-            fixed = alpha * near_of[at] + WIDER
-            looked += begins[block_of[at] + 1] - begins[block_of[at]]
-            for j in range(begins[block_of[at]], begins[block_of[at] + 1]):
-                weight = weights[j]
-                length = math.sqrt(max(0.0, 1.0 - weight * weight) + 1e-14)
-                if fixed + beta * (q * weight + min(rest[u] * length, tail[u])) < floor:
+            bound_postings(
+                begins[block], begins[block + 1], block_bounds, block, weighed, placed, signed, later, u, x, y, z, alpha, q,
+                rest[u], tail[u], reach, upper, chords,
+            )  # fmt: skip
+            astray = np.float64(block_bounds[block, 3]) * ASTRAY
+            looked += begins[block + 1] - begins[block]
+            for at in range(begins[block + 1] - begins[block]):
+                if upper[at] < floor:
                     continue
-                post = posts[j]
-                alike = q * weight
-                shared = False
-                for v in range(m):
-                    if v != u and records[post, slot[v]] & mask[v]:
-                        shared = True
-                        if v > u:
-                            alike += min(qs[turn[v]] * length, tops[v])
-                dx, dy, dz = vectors[post, 0] - x, vectors[post, 1] - y, vectors[post, 2] - z
-                near = most_near(math.sqrt(dx * dx + dy * dy + dz * dz), reach)
-                if alpha * near + beta * alike + WIDER < floor:
+                j = begins[block] + at
+                chord, bound = chords[at], upper[at]
+                light = max(0.0, (weighed[j] & np.uint32(65535)) * STEP - STEP)
+                chosen[picked], chosen_turn[picked], chosen_bound[picked] = j, u, bound
+                picked += 1
+                prefetch(posts, j)
+                if weighed[j] & before[u, 0] | signed[j] & before[u, 1]:
                     continue
-                number = first + np.int64(records[post, NUMBER])
-                if not in_window(number, bounds[i], base, order, hidden):
+                score = alpha * least_near(chord + astray, reach) + beta * q * light - WIDER
+                if score <= floor:
                     continue
-                alike = q * weight
-                if shared:
-                    head, stop = records[post, OFFSET], records[post + 1, OFFSET]
-                    before = False
-                    for v in range(u):
-                        if records[post, slot[v]] & mask[v] and has(own, head, stop, ids[turn[v]]):
-                            before = True
-                    if before:
+                if not sure:
+                    number = first + np.int64(keys[posts[j], 2] >> HIGH)
+                    ranked = number - base
+                    if ranked < 0 or ranked >= order.size or order[ranked] < bounds[i]:
                         continue
-                    alike = cosine(ids, qs, 0, m, own, heights, head, stop)
-                score = score_of(alpha, nearness(lon[row], lat[row], places[post, 0], places[post, 1], reach), alike)
-                if score >= floor:
-                    size, floor = put(pool, i, size, floor, n[i], score, number)
+                    if hidden.size and is_hidden(hidden, number):
+                        continue
+                if size == limit:
+                    size, floor = make_room(scores, found, limits, spare, i, size, n[i])
+                    limit = limits[i]
                     if size == FULL:
                         break
+                scores[i, size], found[i, size] = score, GUESS
+                size += 1
             if size == FULL:
                 break
+        if size == FULL:
+            sizes[i] = FULL
+            continue
+
+        left = 0
+        for at in range(size):
+            if found[i, at] != GUESS:
+                scores[i, left], found[i, left] = scores[i, at], found[i, at]
+                left += 1
+        size = left
+        left = 0
+        for at in range(picked):
+            if chosen_bound[at] >= floor:
+                chosen[left], chosen_turn[left], chosen_bound[left] = chosen[at], chosen_turn[at], chosen_bound[at]
+                left += 1
+        picked = left
+        for at in range(-2 * AHEAD, picked):
+            if at + 2 * AHEAD < picked:
+                prefetch(places, np.int64(posts[chosen[at + 2 * AHEAD]]))
+            if 0 <= at + AHEAD < picked:
+                key = keys[posts[chosen[at + AHEAD]], 2]
+                prefetch(own, np.int64(key & LOW))
+                prefetch(heights, np.int64(key & LOW))
+                prefetch(heights, np.int64(key & LOW) + 8)
+                if not sure:
+                    prefetch(order, max(np.int64(0), min(order.size - 1, first + np.int64(key >> HIGH) - base)))
+            if at < 0 or chosen_bound[at] < floor:
+                continue
+            j, u = chosen[at], chosen_turn[at]
+            post = posts[j]
+            number = first + np.int64(keys[post, 2] >> HIGH)
+            if not sure:
+                ranked = number - base
+                if ranked < 0 or ranked >= order.size or order[ranked] < bounds[i]:
+                    continue
+                if hidden.size and is_hidden(hidden, number):
+                    continue
+            head, stop = np.int64(keys[post, 2] & LOW), np.int64(keys[post + 1, 2] & LOW)
+            if weighed[j] & before[u, 0] | signed[j] & before[u, 1] and has_any(own, head, stop, ids, turn, u):
+                continue
+            if weighed[j] & later[u, 0] | signed[j] & later[u, 1]:
+                alike = cosine(ids, qs, 0, m, own, heights, head, stop)
+            else:  # the same, of one common word: a call costs more than that
+                while own[head] != ids[turn[u]]:
+                    head += 1
+                alike = qs[turn[u]] * heights[head]
+            score = score_of(alpha, nearness(lon[row], lat[row], places[post, 0], places[post, 1], reach), alike)
+            if score < floor:
+                continue
+            if size == limit:
+                size, floor = make_room(scores, found, limits, spare, i, size, n[i])
+                limit = limits[i]
+                if size == FULL:
+                    break
+            scores[i, size], found[i, size] = score, number
+            size += 1
         sizes[i], floors[i] = size, floor
     return looked
 
