@@ -9,15 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from nearcast.index import ledger
 from nearcast.index.idf import IdfSet
 from nearcast.model.queries import RelevantQuery
+from nearcast.pipeline.relevance import buffers, match, share, subscribers, window
 from nearcast.pipeline.settings import Settings
 from nearcast.reader.current import read_current
 from nearcast.reader.reader import Reader
 from nearcast.state.directory import StateDirectory
 from tests.marks import slow
 from tests.oracles.relevance import Post, Statistics, Taste, score
-from tests.pipeline import oracle as plain
 from tests.pipeline.harness import MINUTE, NOON, WORDS, Streams, fold, key_of, random_batches, start, step
 from tests.pipeline.oracle import TOKENIZER, Batch, Oracle, Version, satisfies
 
@@ -200,14 +201,57 @@ def test_nothing_depends_on_what_a_process_remembers(tmp_path: Path, monkeypatch
         check_relevant(state, oracle)
 
 
+def test_processes_that_take_turns_remember_what_was_and_do_what_is_right(tmp_path: Path) -> None:
+    batches = batches_of(22, 14)
+    state, oracle, given = StateDirectory(tmp_path), RelevantOracle(NOON), settings()
+    start(state, given, FIRST)
+    memories: list[list[dict[Any, Any]]] = [[{} for _ in CACHES] for _ in range(2)]
+    turns = (0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 0, 1, 0, 1)
+    for batch, turn in zip(batches, turns, strict=True):
+        for cache, memory in zip(CACHES, memories[turn], strict=True):
+            cache.clear()
+            cache.update(memory)
+        step(state, given, batch)
+        for cache, memory in zip(CACHES, memories[turn], strict=True):
+            memory.clear()
+            memory.update(cache)
+        oracle.batch(batch)
+        check_relevant(state, oracle)
+
+
+def test_a_batch_that_was_not_committed_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = batches_of(23, 12)
+    state, oracle, given = StateDirectory(tmp_path), RelevantOracle(NOON), settings()
+    start(state, given, FIRST)
+    for batch in batches:
+        with monkeypatch.context() as patch:
+            patch.setattr("nearcast.pipeline.batch.commit_batch", refuse)
+            with pytest.raises(ConnectionError):
+                step(state, given, batch)
+        step(state, given, batch)
+        oracle.batch(batch)
+        check_relevant(state, oracle)
+
+
+def refuse(*_: Any) -> None:
+    raise ConnectionError
+
+
+def test_a_state_that_had_no_such_subscription_for_a_while_looks_back_again(tmp_path: Path) -> None:
+    sql = "SELECT * FROM stream ORDER BY RELEVANCE(POINT(0, 0), 'flood', 0.5) DESC LIMIT 9 WINDOW 90 POSTS"
+    posts = [{"id": n, "ts": NOON + n * MINUTE, "lon": 0.1 * n, "lat": 0.0, "text": "flood"} for n in range(12)]
+    ask, end = {"op": "subscribe", "id": 7, "sql": sql}, {"op": "unsubscribe", "id": 7}
+    steps = [Batch([ask], posts[:2]), Batch([end], posts[2:4]), Batch([], posts[4:6]), Batch([], posts[6:8])]
+    assert run_through(tmp_path, settings(), [*steps, Batch([ask], posts[8:10]), Batch([], posts[10:])]) > 15
+
+
+CACHES: tuple[dict[Any, Any], ...] = (
+    ledger._opened, ledger._parts, buffers._thresholds, match._held, subscribers._subscribers, share._shares,
+    window._windows,
+)  # fmt: skip
+
+
 def forget() -> None:
     """As a process that has just begun."""
-    from nearcast.index import ledger
-    from nearcast.pipeline.relevance import buffers, match, settle, subscribers
-
-    for cache in (ledger._opened, ledger._parts, buffers._thresholds, match._held, subscribers._subscribers):
+    for cache in CACHES:
         cache.clear()
-    settle.forget()
-
-
-assert plain  # the oracle of posts and ops, which this one goes on from

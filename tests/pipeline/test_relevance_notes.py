@@ -14,8 +14,7 @@ from nearcast.index.matchers import brute as all_pairs
 from nearcast.index.relevance import Vectors
 from nearcast.pipeline.batch import begin, run_batch
 from nearcast.pipeline.plan import Plan
-from nearcast.pipeline.relevance.settle import forget
-from nearcast.pipeline.relevance.share import Share
+from nearcast.pipeline.relevance.share import Share, _shares
 from nearcast.pipeline.relevance.subscribers import open_subscribers
 from nearcast.pipeline.settings import Settings
 from nearcast.sources.op_records import normalise_ops
@@ -51,7 +50,7 @@ def subscribers_of(notes: pa.Table, count: int, seed: int) -> pa.Table:
 
 def check(state: StateDirectory, settings: Settings, compared: int, seed: int) -> int:
     """The answers of some subscribers, from a process that knows nothing, are those of all pairs."""
-    forget()
+    _shares.clear()
     manifest = state.newest()
     plan = Plan(str(state.root), manifest, settings, manifest.batch + 1)
     everyone, ledger, versions = open_subscribers(plan, manifest), Ledger.open(state, manifest), IdfSet(state, manifest)

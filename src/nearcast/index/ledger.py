@@ -62,6 +62,10 @@ class Ledger:
         by_time = np.searchsorted(ts, self.manifest.clock - length, side="right")
         return np.where(posts > 0, np.maximum(len(self) - posts, 0), by_time).astype(np.int64)
 
+    @cached_property
+    def _by_name(self) -> dict[str, LedgerPart]:
+        return {ref.name: part for ref, part in zip(self.refs, self.parts, strict=True)}
+
     def firsts(self) -> list[tuple[SegmentRef, int]]:
         """Its segments, each with the number of its first post."""
         return [(ref, first_number(ref)) for ref in self.refs]
@@ -103,11 +107,11 @@ class Ledger:
 
     def columns(self, name: str) -> PostColumns:
         """What conditions are checked on, of the posts of one segment."""
-        part = self.parts[[ref.name for ref in self.refs].index(name)]
+        part = self._by_name[name]
         return PostColumns(part.lon, part.lat, part.ts, part.terms, part.offsets)
 
     def vectors(self, ref: SegmentRef, idf: Idf) -> Vectors:
-        part = self.parts[self.refs.index(ref)]
+        part = self._by_name[ref.name]
         return Vectors.of(part.lon, part.lat, part.terms, part.offsets, idf)
 
 
@@ -138,6 +142,7 @@ def _laid_out(
         return (), 0, none, none, none
     base = firsts[0]
     span = firsts[-1] + len(parts[-1]) - base
+    assert span < 1 << 31, "buffers know posts by the low 32 bits of their numbers"
     ts, order = np.zeros(span, np.int64), np.full(span, ABSENT, np.int64)
     for part, first in zip(parts, firsts, strict=True):
         ts[first - base : first - base + len(part)] = part.ts

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from nearcast.model.ops import BEGINNING
 from nearcast.pipeline.effects import judged, timed
 from nearcast.pipeline.observe import KEPT
 from nearcast.pipeline.plan import Plan
@@ -12,7 +13,7 @@ from nearcast.pipeline.report import Report
 from nearcast.pipeline.settings import KEEP_SIZE, LEDGER_SINCE
 from nearcast.state.deletes import still_needed
 from nearcast.state.idf import kept_versions
-from nearcast.state.manifest import RESULTS, SEARCHES, STATISTICS, Manifest, SegmentRef, commit
+from nearcast.state.manifest import LEDGER, RESULTS, SEARCHES, STATISTICS, Manifest, SegmentRef, commit
 
 
 def commit_batch(
@@ -58,7 +59,7 @@ def following(
         next_seq=next_seq,
         next_op=before.next_op + max((report.ops for report in reports), default=0),
         counts=counts,
-        settings=noted(before, plan.settings.keep_size, [report.ledger_since for report in reports]),
+        settings=noted(before, plan.settings.keep_size, reports, segments),
         load=[worker_load(report) for report in reports],
         aligned=plan.layout,
         adjustments=judged(before.adjustments, segments),
@@ -66,11 +67,14 @@ def following(
     )
 
 
-def noted(before: Manifest, keep_size: int | None, since: Sequence[int | None]) -> dict[str, Any]:
+def noted(
+    before: Manifest, keep_size: int | None, reports: Sequence[Report], segments: Sequence[SegmentRef]
+) -> dict[str, Any]:
     """The settings of the state, with the budget of the run that goes on, and how far back the ledger goes."""
-    rest = {name: value for name, value in before.settings.items() if name != KEEP_SIZE}
-    told = [each for each in since if each is not None]
-    rest |= {LEDGER_SINCE: max(told)} if told else {}
+    rest = {name: value for name, value in before.settings.items() if name not in (KEEP_SIZE, LEDGER_SINCE)}
+    told = [report.ledger_since for report in reports if report.ledger_since is not None]
+    if any(ref.kind == LEDGER for ref in segments):
+        rest[LEDGER_SINCE] = max(told, default=before.settings.get(LEDGER_SINCE, BEGINNING))
     return rest if keep_size is None else {**rest, KEEP_SIZE: keep_size}
 
 

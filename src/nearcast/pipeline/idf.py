@@ -7,6 +7,7 @@ from nearcast.model.ops import BEGINNING
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.settings import IDF_PERIOD, Settings
 from nearcast.reader.reader import Reader
+from nearcast.state.buffers import NEW
 from nearcast.state.directory import StateDirectory
 from nearcast.state.idf import SAMPLED, Counts, newest_counted, next_versions, open_version, version_of, write_version
 from nearcast.state.manifest import Manifest, SegmentRef
@@ -48,7 +49,7 @@ def freeze(plan: Plan, after: Manifest) -> list[SegmentRef]:
         if fresh.latest is None:
             continue
         number = fresh.latest // period + 1
-        if number == SAMPLED:  # is taken: these posts are counted in the next
+        if number in (SAMPLED, NEW):  # these have another meaning: the posts are counted in the next
             continue
         counts, since = Counts.summed([counts, fresh]), number * period
         refs.append(write_version(plan.state, plan.batch, number, counts))

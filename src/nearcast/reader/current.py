@@ -16,7 +16,7 @@ from nearcast.model.errors import BadInput
 from nearcast.reader.reader import Reader
 from nearcast.reader.rows import post_rows
 from nearcast.reader.subscriptions import Subscriptions
-from nearcast.state.buffers import Change, Thresholds, gathered, in_order
+from nearcast.state.buffers import SHARE, SHARES, Change, Thresholds, gathered, in_order
 from nearcast.state.manifest import BUFFERS
 from nearcast.state.standing import AnswerSet
 
@@ -105,7 +105,8 @@ def _relevant(reader: Reader, query: str | int) -> Current | None:
 
 
 def _answer(reader: Reader, seq: int, rows: Rows, row: int) -> Current:
-    changes = [Change.open(reader.state, ref) for ref in in_order(reader.manifest.of(BUFFERS))]
+    refs = [ref for ref in in_order(reader.manifest.of(BUFFERS)) if seq % ref.facts[SHARES] == ref.facts[SHARE]]
+    changes = [Change.open(reader.state, ref) for ref in refs]
     mine = np.array([seq])
     _, numbers, scores = gathered(changes, mine)
     known = Thresholds.none().after(changes)

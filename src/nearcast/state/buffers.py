@@ -53,7 +53,7 @@ class Change:
         return SegmentRef(BUFFERS, name, len(self.number) + len(self.came_number), size, batch, share, facts=facts)
 
     def __len__(self) -> int:
-        return len(self.seq) + len(self.came_seq)
+        return len(self.seq) + len(self.came_seq) + len(self.filled)
 
 
 @dataclass(frozen=True)

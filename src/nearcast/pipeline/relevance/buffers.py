@@ -1,7 +1,7 @@
 """The thresholds of all buffers, as this process knows them."""
 
 from nearcast.pipeline.plan import Plan
-from nearcast.state.buffers import BASE, Change, Thresholds, in_order
+from nearcast.state.buffers import Change, Thresholds, in_order
 from nearcast.state.manifest import BUFFERS, Manifest
 
 _thresholds: dict[str, tuple[frozenset[str], Thresholds]] = {}  # by state: the files they come from
@@ -13,8 +13,8 @@ def open_thresholds(plan: Plan, manifest: Manifest) -> Thresholds:
     names = frozenset(ref.name for ref in refs)
     known, last = _thresholds.get(plan.root, (frozenset(), Thresholds.none()))
     fresh = [ref for ref in refs if ref.name not in known]
-    if not known <= names and any(not ref.facts[BASE] for ref in fresh):
-        known, last, fresh = frozenset(), Thresholds.none(), refs  # a base and deltas have come since
+    if not known <= names:  # a base has come since, without those that have ended
+        last, fresh = Thresholds.none(), refs
     thresholds = last.after([Change.open(plan.state, ref) for ref in fresh])
     _thresholds.clear()
     _thresholds[plan.root] = (names, thresholds)

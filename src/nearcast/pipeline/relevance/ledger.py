@@ -87,13 +87,22 @@ def _time_of_newest(plan: Plan, refs: Sequence[SegmentRef], count: int) -> int:
     return int(newest.min()) if len(newest) == count else BEGINNING
 
 
+def reaches(after: Manifest, since: int) -> bool:
+    """Whether a ledger that has all posts from a time on plainly has those of all windows."""
+    assert after.clock is not None
+    posts, length = largest_windows(after)
+    return after.clock - length >= since - 1 and sum(r.rows for r in after.of(LEDGER) if r.min_ts >= since) >= posts
+
+
 def fetch(plan: Plan, after: Manifest, all_workers: Round) -> tuple[list[SegmentRef], int]:
     """(segments, since): posts that are kept and that windows reach, but the ledger does not have; and from which time
     on it has all posts then.
     """
     if plan.settings.keep != "posts" or plan.manifest.clock is None:
         return [], BEGINNING
-    known = after.settings.get(LEDGER_SINCE)
+    known = plan.manifest.settings.get(LEDGER_SINCE)
+    if known is not None and reaches(after, known):
+        return [], known
     since = needed_since(plan, after)
     if known is not None and since >= known:
         return [], known
@@ -156,10 +165,12 @@ def spent(after: Manifest) -> tuple[list[str], int | None]:
     posts, length = largest_windows(after)
     refs = sorted(after.of(LEDGER), key=lambda ref: -ref.min_ts)
     newest = max(refs, key=first_number, default=None)
+    begins = -np.array([ref.min_ts for ref in refs], np.int64)
+    rows = np.concatenate([[0], np.cumsum([ref.rows for ref in refs])])
     gone: list[str] = []
     since: int | None = None
-    for at, ref in enumerate(refs):
-        later = sum(each.rows for each in refs[:at] if each.min_ts > ref.max_ts)
+    for ref in refs:
+        later = rows[np.searchsorted(begins, -ref.max_ts)]  # posts of segments that begin after its end
         if ref is not newest and later >= posts and ref.max_ts <= after.clock - length:
             gone.append(ref.name)
             since = ref.max_ts + 1 if since is None else max(since, ref.max_ts + 1)

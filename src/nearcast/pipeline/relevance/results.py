@@ -42,6 +42,7 @@ def write_net(plan: Plan, worker: int, net: Net, subscribers: Subscribers, ledge
     at, entered = net.at[order], net.entered[order]
     hit, post = np.unique(net.number[order], return_inverse=True)
     posts = ledger.take(hit)
+    assert len(posts) == len(hit), "an answer has a post that the ledger has not"
     rows, n = subscribers.rows, len(order)
     ids, texts = ids_of(rows, at)
     columns = rows.columns.take(pa.array(at)) if len(rows.columns) else pa.nulls(n, pa.string())

@@ -19,15 +19,16 @@ from nearcast.pipeline.idf import period_of
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.relevance.conditions import meeting
 from nearcast.pipeline.relevance.results import Net, write_net
-from nearcast.pipeline.relevance.share import Share, _shares
+from nearcast.pipeline.relevance.share import Share
 from nearcast.pipeline.relevance.subscribers import open_subscribers, which_stand
-from nearcast.pipeline.relevance.window import _windows, open_window
+from nearcast.pipeline.relevance.window import open_window
 from nearcast.pipeline.report import Report
 from nearcast.state.buffers import NEW, Change, of_share, wants_base
 from nearcast.state.bundle import open_bundle
 from nearcast.state.manifest import Manifest
 
 AT_ONCE = 50_000  # buffers that are filled together
+ASKING_AT_ONCE = 200  # of those with conditions, which all posts of the ledger are checked for
 MANY_RESULTS = 2_000_000
 COST_OF_A_SEARCH = 30_000.0  # in entries of a buffer gone through: 400 and 0.013 microseconds
 
@@ -120,8 +121,9 @@ class Settling:
         for each in np.unique(version[rows]).tolist():
             for asking in (False, True):
                 those = np.flatnonzero((version[rows] == each) & (conditional == asking))
-                for begin in range(0, len(those), AT_ONCE):
-                    some = those[begin : begin + AT_ONCE]
+                at_once = ASKING_AT_ONCE if asking else AT_ONCE
+                for begin in range(0, len(those), at_once):
+                    some = those[begin : begin + at_once]
                     refills = self._search(rows[some], at[some], each, bounds, asking)
                     step = refill(buffers, self.ledger, bounds, refills, self.policy)
                     self._tell(step, was)
@@ -182,8 +184,10 @@ class Settling:
             ref = change.write(plan.state, plan.batch, share.worker, share.shares, base=True)
             self.done.gone += [each.name for each in refs]
             share.names = frozenset([ref.name])
+            share.tidy = 2 * len(live) >= len(share)
         else:
             moved = np.flatnonzero(((buffers.theta != theta) | (buffers.version != version)) & (buffers.k > 0))
+            moved = np.union1d(moved, filled)
             came = np.flatnonzero(arrivals.scores >= np.minimum(theta, buffers.theta)[arrivals.rows])
             came = came[~np.isin(arrivals.rows[came], filled)]
             change = self._change(moved, filled, came, arrivals, ended)
@@ -237,9 +241,3 @@ def joined(parts: Sequence[Net]) -> Net:
         np.concatenate([getattr(part, name) for part in (none, *parts)]) for name in names
     )
     return Net(at, number, score, rank, version, entered.astype(np.bool_))
-
-
-def forget() -> None:
-    """Let this process know nothing of shares and windows."""
-    _shares.clear()
-    _windows.clear()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearcast.index.ledger import Ledger
-from nearcast.index.skyband import Buffers, Refills, restore
+from nearcast.index.skyband import Arrivals, Buffers, Refills, restore
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.relevance.subscribers import Subscribers
 from nearcast.state.buffers import BASE, NEW, Change, Thresholds, gathered, of_share
@@ -27,6 +27,8 @@ class Share:
     seq: np.ndarray
     windows: np.ndarray  # (posts, length) of each kind there is: what `buffers.window` counts
     buffers: Buffers
+    batch: int = -1  # that it was settled in last
+    tidy: bool = True  # few of its rows have ended
 
     @classmethod
     def empty(cls, worker: int, shares: int) -> "Share":
@@ -41,21 +43,28 @@ class Share:
         names = frozenset(ref.name for ref in refs)
         key = (plan.root, worker, shares)
         known = _shares.pop(key, None)
+        if known is not None and known.batch > plan.manifest.batch:  # of a try that was not committed
+            known = None
         if (
             known is None
             or not known.names <= names
             or any(ref.facts[BASE] for ref in refs if ref.name not in known.names)
         ):
             known = cls.empty(worker, shares)
-        fresh = [ref for ref in refs if ref.name not in known.names]
-        if fresh:
+        if known.batch < plan.manifest.batch:
             ledger = Ledger.open(plan.state, plan.manifest)
-            known.apply([Change.open(plan.state, ref) for ref in fresh], subscribers, ledger)
+            fresh = [Change.open(plan.state, ref) for ref in refs if ref.name not in known.names]
+            if fresh:
+                known.apply(fresh, subscribers, ledger)
+            known.expire(ledger)
             known.names = names
         return known
 
     def remember(self, plan: Plan) -> None:
-        """Keep it for the next batch; until then no one else has it."""
+        """Keep it for the next batch, but where reading it again tidies it up; until then no one else has it."""
+        if not self.tidy:
+            return
+        self.batch = plan.batch
         while len(_shares) >= MANY:
             del _shares[next(iter(_shares))]
         _shares[plan.root, self.worker, self.shares] = self
@@ -126,6 +135,14 @@ class Share:
             rows = self.rows(seqs)
             given = self._given(gathered(changes, seqs), seqs, rows, last)
             restore(self.buffers, ledger, bounds, given, anew=anew, deleted=ledger.deleted)
+
+    def expire(self, ledger: Ledger) -> None:
+        """Drop what had left the windows by then: others have told of it."""
+        bounds, none = self.bounds(ledger), Arrivals.none()
+        rows, starts = self.buffers.touched(ledger, bounds, none, np.empty(0, np.bool_))
+        version = self.buffers.version[rows]
+        given = Refills(rows, self.buffers.theta[rows], version, starts, none.numbers, none.scores)
+        restore(self.buffers, ledger, bounds, given, anew=False, deleted=ledger.deleted)
 
     def _given(
         self, entries: tuple[np.ndarray, np.ndarray, np.ndarray], seqs: np.ndarray, rows: np.ndarray, last: Thresholds

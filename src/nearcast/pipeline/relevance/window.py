@@ -3,14 +3,23 @@
 from dataclasses import dataclass, field
 
 from nearcast.index.idf import IdfSet
-from nearcast.index.ledger import Ledger, first_number
+from nearcast.index.ledger import Ledger
 from nearcast.index.window_posts import WindowPosts
 
 
 @dataclass
 class Followed:
-    names: set[str] = field(default_factory=set)
+    """Posts of the segments `names`, by the number of their first post."""
+
+    names: dict[int, str] = field(default_factory=dict)
     posts: WindowPosts = field(default_factory=WindowPosts)
+
+    def fits(self, ledger: Ledger) -> bool:
+        """Whether all that it has is in the ledger, or was: a batch may have been tried and not committed."""
+        there = {first: ref.name for ref, first in ledger.firsts()}
+        end = ledger.base + len(ledger.order)
+        known = all(there.get(first, name) == name for first, name in self.names.items())
+        return known and self.posts.end <= end and all(f in self.names for f in there if f < self.posts.end)
 
 
 _windows: dict[tuple[str, int], Followed] = {}
@@ -21,14 +30,13 @@ def open_window(ledger: Ledger, versions: IdfSet, version: int) -> WindowPosts:
     root = str(ledger.state.root)
     for key in [key for key in _windows if key[0] != root or key[1] not in (*versions.versions, version)]:
         del _windows[key]
-    known = _windows.setdefault((root, version), Followed())
-    fresh = [ref for ref in ledger.refs if ref.name not in known.names]
-    if fresh and first_number(fresh[0]) < known.posts.end:
+    known = _windows.get((root, version))
+    if known is None or not known.fits(ledger):
         known = _windows[root, version] = Followed()
-        fresh = list(ledger.refs)
     idf = versions.at(version)
-    for ref in fresh:
-        known.posts.add(ledger.vectors(ref, idf), first_number(ref))
-    known.names = {ref.name for ref in ledger.refs}
+    for ref, first in ledger.firsts():
+        if first not in known.names:
+            known.posts.add(ledger.vectors(ref, idf), first)
+    known.names = {first: ref.name for ref, first in ledger.firsts()}
     known.posts.drop(ledger.base)
     return known.posts
