@@ -65,7 +65,7 @@ def print_current(directory: Any, query: str | None, follow: bool, form: Format)
     if follow:
         raise BadInput("--current prints the answer as it stands: leave out --follow")
     found = read_current(Reader(directory), query)
-    print_rows(found, form, (*(found.columns or row_names(found.posts.column_names)), "distance_km"))
+    print_rows(found, form, (*(found.columns or row_names(found.posts.column_names)), *found.measures))
 
 
 def print_lines(rows: Iterable[dict[str, Any]], flush: bool) -> None:

@@ -121,4 +121,4 @@ def _columns(found: "Answer") -> tuple[str, ...]:
     if not isinstance(found, Found):
         return found.columns
     columns = found.columns or row_names(found.posts.column_names)
-    return (*columns, *found.ranked)
+    return (*(name for name in columns if name not in found.ranked), *found.ranked)

@@ -19,7 +19,7 @@ from nearcast.state.deletes import deletes_for
 from nearcast.state.directory import StateDirectory
 from nearcast.state.ledger import NUMBER, LedgerPart
 from nearcast.state.manifest import DELETES, LEDGER, Manifest, SegmentRef
-from nearcast.state.standing import take_posts
+from nearcast.state.standing import NO_POSTS, take_posts
 
 ABSENT = -1  # the order of a number that no post has
 
@@ -115,7 +115,6 @@ class Ledger:
         return Vectors.of(part.lon, part.lat, part.terms, part.offsets, idf)
 
 
-NO_POSTS = pa.table({})
 _opened: dict[tuple[str, ...], tuple[tuple[LedgerPart, ...], int, np.ndarray, np.ndarray, np.ndarray]] = {}
 _parts: dict[str, LedgerPart] = {}
 
