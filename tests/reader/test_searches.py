@@ -1,6 +1,5 @@
 """The three searches against their oracles, over sealed, fresh and archived segments with deletions."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from nearcast.language import parse, parse_contains
 from nearcast.model.queries import NearestQuery, Predicate, RangeQuery, TermsQuery, TimeBound
 from nearcast.model.regions import Circle, Polygon, Rect
-from nearcast.reader import reader as reading
 from nearcast.reader.explain import explain
 from nearcast.reader.found import Counted, Found
 from nearcast.reader.reader import Reader
@@ -81,19 +79,14 @@ STATES = {
     "fresh": ([(FRESH, 700), (FRESH, 2100)], False),
     "all kinds": ([(ARCHIVED, 150), (SEALED, 900), (SEALED, 300), (FRESH, 100), (FRESH, 1)], False),
     "nothing": ([], False),
-    "on all cores": ([(SEALED, 400), (SEALED, 300), (SEALED, 200), (FRESH, 100), (FRESH, 50)], True),
 }
 
 
 @pytest.fixture(scope="module", params=STATES)
-def searched(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator["Searched"]:
+def searched(request: Any, tmp_path_factory: pytest.TempPathFactory) -> "Searched":
     parts, exact = STATES[request.param]
     root, posts = seeded(tmp_path_factory.mktemp("searched") / "state", len(parts), parts, exact)
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "on all cores":
-            patch.setattr(reading, "PARALLEL_ROWS", 1)
-            patch.setattr(reading, "PARALLEL_POSTS", -1)
-        yield Searched(Reader(root), posts)
+    return Searched(Reader(root), posts)
 
 
 lons = st.sampled_from([place[0] for place in PLACES]) | st.floats(-180, 180)

@@ -20,7 +20,7 @@ from nearcast.index.groups import Shape
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import NOTHING, Question
 from nearcast.index.search_nearest import search_nearest
-from nearcast.index.search_range import Hits, Looked, meets_predicates, search_range
+from nearcast.index.search_range import Looked, meets_predicates, search_range
 from nearcast.index.search_terms import CountedTerms, count_terms, greatest
 from nearcast.language import check_search, encode_query, parse
 from nearcast.model.errors import BadInput
@@ -46,7 +46,7 @@ from nearcast.reader.aggregated import (
 )
 from nearcast.reader.approximate import bounded_terms
 from nearcast.reader.coarsely import is_for_coarse_slots, with_coarse
-from nearcast.reader.cores import shared_out
+from nearcast.reader.cores import cores
 from nearcast.reader.dictionary import spelt, spelt_words
 from nearcast.reader.found import Counted, Effort, Found, Hit, ordered, pick
 from nearcast.reader.newest import Cut
@@ -61,8 +61,7 @@ from nearcast.state.terms import TermTable
 from nearcast.text.tokenizer import Tokenizer
 
 Answer = Found | Counted | Aggregated
-PARALLEL_POSTS = 25_000  # looked at one by one, or 50 times as many by term tables: some 1.5 ms
-PARALLEL_ROWS = 16_000_000  # of segments, from which on the shortest search is worth a second thread
+PARALLEL_POSTS = 50_000  # some 3 ms
 MORE = 8  # times as many of the nearest are looked at, where attributes have rejected some
 
 
@@ -142,11 +141,10 @@ class Reader:
         hits: list[Hit] = []
         times: list[np.ndarray] = []
         looked: list[tuple[str, Looked]] = []
-        at_once = {} if query.limit else _search_at_once(opened, question)
         for each in opened:
             if question.is_apart(each.ref.min_ts, each.ref.max_ts):
                 continue
-            found = at_once.get(each.ref.name) or search_range(each.segment, question, each.gone)
+            found = search_range(each.segment, question, each.gone)
             looked.append((each.ref.name, found.looked))
             if len(found.rows):
                 hits.append((each.segment, found.rows))
@@ -301,18 +299,9 @@ class Reader:
         return Opened(ref, segment, self.files.gone(self.manifest, ref, segment))
 
 
-def _search_at_once(opened: list[Opened], question: Question) -> dict[str, Hits]:
-    """What each segment has, by its name, found on all cores; nothing where there is too little for that."""
-    if sum(len(each.segment) for each in opened) < PARALLEL_ROWS:
-        return {}
-    found = shared_out(lambda each: search_range(each.segment, question, each.gone), opened)
-    return {each.ref.name: hits for each, hits in zip(opened, found, strict=True)}
-
-
 def _count(opened: list[Opened], question: Question) -> list[CountedTerms]:
-    """The counts of each segment: one after the other, for threads take a while to wake; but where the largest had so
-    many posts to look at that the others will take long, those on all cores at once, as counting leaves the interpreter
-    free.
+    """The counts of each segment: one after the other, for threads take a while to wake; but where the largest had many
+    posts to look at, the others on all cores at once, as counting leaves the interpreter free.
     """
 
     def count(each: Opened) -> CountedTerms:
@@ -320,10 +309,8 @@ def _count(opened: list[Opened], question: Question) -> list[CountedTerms]:
 
     largest_first = sorted(opened, key=lambda each: -len(each.segment))
     parts = [count(each) for each in largest_first[:1]]
-    rest = largest_first[1:]
-    share = sum(len(each.segment) for each in rest) / max(1, sum(part.looked.rows for part in parts))
-    to_come = share * sum(part.looked.candidates + part.posts / 50 for part in parts)
-    parts += shared_out(count, rest) if to_come > PARALLEL_POSTS else map(count, rest)
+    many = any(part.looked.candidates > PARALLEL_POSTS for part in parts)
+    parts += (cores().map if many else map)(count, largest_first[1:])
     by_name = {each.ref.name: part for each, part in zip(largest_first, parts, strict=True)}
     return [by_name[each.ref.name] for each in opened]
 
