@@ -1,6 +1,7 @@
 """The window of posts gives what going through all of its posts gives."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ def a_window(rng: np.random.Generator) -> tuple[list[list[Post]], list[Taste], S
         Post(i, int(rng.integers(7)), *place(), tuple(rng.choice(WORDS, rng.integers(0, 7)).tolist())) for i in ids
     ]
     ends = np.cumsum([0, *sizes])
-    batches = [posts[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    batches = [posts[a:b] for a, b in pairwise(ends)]
     people = []
     for _ in range(rng.integers(1, 7)):
         words = frozenset(rng.choice(np.array([*WORDS, 4], np.uint64), rng.integers(1, 7)).tolist())
@@ -135,7 +136,10 @@ def many(count: int, seed: int, words: int = 12) -> list[Post]:
     for i in range(count):
         lon, lat = towns[rng.integers(len(towns))]
         if rng.random() < 0.7:
-            lon, lat = float(np.clip(lon + rng.normal(0, 0.1), -180, 180)), float(np.clip(lat + rng.normal(0, 0.1), -90, 90))
+            lon, lat = (
+                float(np.clip(lon + rng.normal(0, 0.1), -180, 180)),
+                float(np.clip(lat + rng.normal(0, 0.1), -90, 90)),
+            )
         text = tuple(int(each) for each in (rng.zipf(1.4, rng.integers(1, 7)) % words + 1) * 2**58)
         out.append(Post(count - i, int(rng.integers(count // 3 + 1)), lon, lat, text))
     return out
@@ -213,7 +217,9 @@ def test_parts_are_few_and_hold_the_posts_that_were_not_dropped() -> None:
     people = some_people(posts, 10, 2)
     since = 1_480
     ledger = Ledger.of(posts[since:], since)
-    found = window.best(tastes(people, statistics), np.arange(10), np.full(10, 30), np.zeros(10, np.int64), ledger, NONE)
+    found = window.best(
+        tastes(people, statistics), np.arange(10), np.full(10, 30), np.zeros(10, np.int64), ledger, NONE
+    )
     for row, mine in enumerate(answers(found)):
         assert mine == brute(posts[since:], since, people[row], 30, 0, set(), statistics)
 

@@ -135,10 +135,9 @@ class Part:
         blocks = cut_blocks(starts, posts, weights, block_starts, begins)
         begins = begins[: blocks + 1].copy()
         bounds = np.empty((blocks, 6), np.float32)
-        packed = [np.empty(len(codes), np.uint32) for _ in range(3)]
-        pack_blocks(begins, posts, weights, places, signs, bounds, *packed)
-        lists = (term, block_starts, begins, bounds, posts, *packed)
-        return cls(first, *lists, places, own, heights, where)
+        a, b, c = (np.empty(len(codes), np.uint32) for _ in range(3))
+        pack_blocks(begins, posts, weights, places, signs, bounds, a, b, c)
+        return cls(first, term, block_starts, begins, bounds, posts, a, b, c, places, own, heights, where)
 
     @classmethod
     def merge(cls, parts: "list[Part]", since: int) -> "Part | None":
@@ -147,12 +146,12 @@ class Part:
         numbers = np.concatenate([each for _, each in laid])
         if not len(numbers):
             return None
-        columns = [np.concatenate([getattr(each, name) for each, _ in laid]) for name in ("lon", "lat")]
+        lon, lat = (np.concatenate([getattr(each, name) for each, _ in laid]) for name in ("lon", "lat"))
         terms, weights = (np.concatenate([getattr(each, name) for each, _ in laid]) for name in ("terms", "weights"))
         sizes = np.concatenate([np.diff(each.offsets) for each, _ in laid])
         offsets = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
-        return cls.build(Vectors(*columns, terms, offsets, weights), numbers)
+        return cls.build(Vectors(lon, lat, terms, offsets, weights), numbers)
 
     def since(self, number: int) -> tuple[Vectors, np.ndarray]:
         """Its posts with numbers from `number` on, in their order, and their numbers."""
@@ -209,7 +208,7 @@ class WindowPosts:
             self.parts[merged:] = [one] if one else []
 
     def drop(self, before: int) -> None:
-        """Posts with numbers below this are asked for no more. Parts of them go; one that is half of them is rebuilt."""
+        """Posts with numbers below this are asked for no more. Parts of them go; one half of them is rebuilt."""
         self.since = max(self.since, before)
         kept = []
         for part in self.parts:
@@ -225,8 +224,8 @@ class WindowPosts:
         self, tastes: Tastes, rows: np.ndarray, n: np.ndarray, bounds: np.ndarray, ledger: Numbered, hidden: np.ndarray,
         keep: Keep | None = None,
     ) -> Found:  # fmt: skip
-        """For each of `rows` of the subscribers, its `n` best posts whose order is not below its bound, and all that tie
-        with the last of them. Posts of `hidden` numbers (sorted) are left out, and those that the ledger has not.
+        """For each of `rows` of the subscribers, its `n` best posts whose order is not below its bound, and all that
+        tie with the last of them. Posts of `hidden` numbers (sorted) are left out, and those that the ledger has not.
 
         With `keep`, only posts count for which `keep(row, numbers)` is true; it is asked row by row, so rows without
         conditions should come in a call of their own.
@@ -290,15 +289,15 @@ class WindowPosts:
         sizes, floors = np.zeros(len(some), np.int64), np.full(len(some), -1.0)
         taste = (tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights)
         order, base = frozen(ledger.order), np.int64(ledger.base)
-        given = tuple(frozen(each[some]) for each in (rows, n, bounds, firsts))
+        picked, most, bound, since = (frozen(each[some]) for each in (rows, n, bounds, firsts))
         for part in sorted(self.parts, key=len, reverse=True):
             inside = order[max(0, part.first - ledger.base) : max(0, part.end - ledger.base)]
             least = inside.min() if len(inside) == len(part.where) else np.int64(ABSENT)
             self.looked += search_part(
-                np.int64(part.first), part.arrays, least, taste, *given, base, order, frozen(hidden), pool, sizes,
-                floors,
+                np.int64(part.first), part.arrays, least, taste, picked, most, bound, since, base, order,
+                frozen(hidden), pool, sizes, floors,
             )  # fmt: skip
-        finish(pool, sizes, given[1], base, frozen(ledger.ts), order)
+        finish(pool, sizes, most, base, frozen(ledger.ts), order)
         inside = np.arange(wide) < sizes[:, None]
         return sizes, pool[1][inside], pool[0][inside]
 

@@ -315,8 +315,8 @@ def search_part(first, part, least_order, tastes, rows, n, bounds, firsts, base,
             u, block = turn_of[at], block_of[at]
             q = qs[turn[u]]
             bound_postings(
-                begins[block], begins[block + 1], block_bounds, block, weighed, placed, signed, later, u, x, y, z, alpha, q,
-                rest[u], tail[u], reach, upper, chords,
+                begins[block], begins[block + 1], block_bounds, block, weighed, placed, signed, later, u, x, y, z,
+                alpha, q, rest[u], tail[u], reach, upper, chords,
             )  # fmt: skip
             astray = np.float64(block_bounds[block, 3]) * ASTRAY
             looked += begins[block + 1] - begins[block]
