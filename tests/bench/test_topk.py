@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from nearcast.bench import topk
 
 
@@ -25,6 +27,7 @@ def test_one_core() -> None:
     assert kept["ciq_kmax_to_skype"]["value"] > 0
 
 
+@pytest.mark.slow
 def test_the_pipeline_and_distributions() -> None:
     given: dict[str, Any] = {"subscribers": 300, "window": 600, "posts": 100, "batches": 2, "k": 5, "workers": "4"}
     figures = topk.run(print, parts="pipeline,distribution", **given)["figures"]
