@@ -95,6 +95,7 @@ def test_churn_is_the_same_again_from_the_same_seed(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_sides_are_scaled_until_a_post_has_about_one_match() -> None:
     world = World(seed=2)
     sample = Sample.of(world.posts(0, 20_000))

@@ -7,6 +7,7 @@ import pytest
 from nearcast.bench import topk
 
 
+@pytest.mark.slow
 def test_one_core() -> None:
     parts = "dissemination,evaluation"
     given: dict[str, Any] = {

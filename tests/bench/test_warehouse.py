@@ -72,6 +72,7 @@ def test_topics_and_areas_are_many_and_uneven() -> None:
     assert 2_000 < table["price:f"].null_count < 3_000
 
 
+@pytest.mark.slow
 def test_all_caches_and_indexes_answer_the_same(tmp_path: Path) -> None:
     done = warehouse.run(
         quiet, **SMALL, functions="count", sets="s2", png=str(tmp_path / "p.png"), table=str(tmp_path / "t.md"),

@@ -140,7 +140,7 @@ def told(found: Reports) -> dict[tuple[int, int], list[tuple[str, int]]]:
 
 @pytest.mark.parametrize(
     ("seed", "frequent"),
-    [(1, 8192), (3, 7), *slow((2, 1), (4, 60))],
+    [(3, 7), *slow((1, 8192), (2, 1), (4, 60))],
 )
 def test_reports_from_tables_of_cells(seed: int, frequent: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of regions large and small, for any number of words that the tables have."""

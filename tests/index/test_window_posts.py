@@ -106,7 +106,7 @@ def a_window(rng: np.random.Generator) -> tuple[list[list[Post]], list[Taste], S
     return batches, people, Statistics(50, tuple((word, int(rng.integers(50))) for word in counted))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32))
 def test_the_best_are_those_of_going_through_all(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -17,6 +17,7 @@ from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import ARCHIVE, DELETES, ENDS, POSTS, REJECTS, RESULTS, SUBSCRIPTIONS, TERMS
 from nearcast.state.results import LATE
 from nearcast.state.terms import TermTable, frequencies
+from tests.marks import slow
 from tests.pipeline.harness import MINUTE, Streams, check, outbox, run, start, step
 from tests.pipeline.oracle import Batch, Oracle, words
 
@@ -58,7 +59,7 @@ def small_batches(seed: int, count: int, oracle: Oracle, beat: int = MINUTE) -> 
         yield batch
 
 
-@pytest.mark.parametrize(("workers", "index"), [(1, "pyramid"), (2, "gi2")])
+@pytest.mark.parametrize(("workers", "index"), [(1, "pyramid"), *slow((2, "gi2"))])
 def test_many_small_batches_are_merged_and_give_the_same_answers(workers: int, index: str, tmp_path: Path) -> None:
     oracle = Oracle(NOON)
     merging, plain = StateDirectory(tmp_path / "merging"), StateDirectory(tmp_path / "plain")

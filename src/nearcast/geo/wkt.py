@@ -48,7 +48,7 @@ def _rounded(degrees: float) -> float:
     """0 for what is all but 0: on which side of an edge a place lies is told exactly by products, which must not
     underflow.
     """
-    return float(degrees) if abs(degrees) > TINY else 0.0
+    return 0.0 if abs(degrees) <= TINY else float(degrees)
 
 
 def _check(vertices: tuple[tuple[float, float], ...]) -> None:
