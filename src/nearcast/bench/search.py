@@ -11,7 +11,7 @@ import numpy as np
 
 from nearcast.bench.figures import Progress, figure, rounded
 from nearcast.bench.machine import machine
-from nearcast.bench.search_data import Built, build
+from nearcast.bench.search_data import LARGEST, Built, build
 from nearcast.kernels.scan import scan_posts
 from nearcast.language import encode_query, parse
 from nearcast.reader.found import Counted, Found
@@ -36,20 +36,25 @@ def run(
     queries: int = 300,
     seed: int = 1,
     exact_places: bool = False,
+    segment: int = LARGEST,
     folder: str | None = None,
 ) -> dict[str, Any]:
     """`queries` of each kind over `posts`; the targets are those for 10 million.
+
+    Merged segments have up to `segment` posts. A run merges eight of less than 4 million into one, of up to 32.
 
     A search is timed from its text to its rows in order, with their ids, times and places; the row figures say what
     reading texts into an Arrow table takes on top. With `exact_places` coordinates have all the digits of a double.
     """
     parameters = {
         "posts": posts, "vocabulary": vocabulary, "queries": queries, "seed": seed, "k": K,
-        "area_shares": [SMALL, LARGE], "window_hours": 72, "exact_places": exact_places,
+        "area_shares": [SMALL, LARGE], "window_hours": 72, "exact_places": exact_places, "segment": segment,
     }  # fmt: skip
     facts = machine()
     with TemporaryDirectory(prefix="nearcast-bench-", dir=folder) as scratch:
-        built = build(progress, Path(scratch) / "state", posts, vocabulary, queries, seed, exact_places)
+        built = build(
+            progress, Path(scratch) / "state", posts, vocabulary, queries, seed, exact_places, segment=segment
+        )
         figures = measure(progress, built)
     return {"bench": "search", "machine": facts, "parameters": parameters, "figures": figures}
 

@@ -103,6 +103,7 @@ def build(
     seed: int,
     exact_places: bool = False,
     source: Posts | None = None,
+    segment: int = LARGEST,
 ) -> Built:
     """Merged segments as a run leaves them, each made from pieces that were read from disk, and fresh ones; of the
     posts of `source`, if there is one.
@@ -114,7 +115,7 @@ def build(
     _warm_up(state, vocabulary, seed)
     refs = []
     wanted = np.sort(np.random.default_rng((seed, 0x9E)).integers(posts, size=queries))
-    for number, (rows, sealed) in enumerate(_sizes(posts)):
+    for number, (rows, sealed) in enumerate(_sizes(posts, segment)):
         progress(f"search: segment {number + 1}, {rows:,} posts, {'merged' if sealed else 'fresh'}")
         name = state.new_name(POSTS, number, 0)
         if sealed:
@@ -144,11 +145,11 @@ def _time(number: int, posts: int) -> int:
     return START + int(number * (WINDOW / posts))
 
 
-def _sizes(posts: int) -> Iterator[tuple[int, bool]]:
+def _sizes(posts: int, segment: int) -> Iterator[tuple[int, bool]]:
     """Rows of each segment, and whether it is merged: about three of those, and a tail of fresh ones."""
     fresh = min(FRESH_ROWS, posts // 20)
     left = posts - FRESH * fresh
-    largest = min(LARGEST, max(1, -(-left * 2 // 5)))
+    largest = min(segment, max(1, -(-left * 2 // 5)))
     while left:
         rows = min(largest, left)
         left -= rows
