@@ -54,6 +54,7 @@ def counts(figures: Any) -> Any:
     return figures if isinstance(figures, int) and not isinstance(figures, bool) else None
 
 
+@pytest.mark.slow
 def test_the_kernel_finds_the_same_with_both_indexes_and_again_from_the_same_seed() -> None:
     one, two = (measure_kernel(quiet, size=4000, posts=2000, repeats=2, seed=3) for _ in range(2))
     assert one["matches"]["pyramid"] == one["matches"]["gi2"] > 0

@@ -110,7 +110,7 @@ def test_the_greedy_choice_is_worth_63_percent_of_the_best_of_its_size(
 
 
 @given(inner, st.integers(0, 7), st.floats(0, 60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_what_a_region_would_hold_is_what_it_holds(where: list[tuple[float, float]], slot: int, reach: float) -> None:
     posts = segment([*where, (WEST - 1, SOUTH - 1)])
     held = Holdings(frozen(np.array([NODE])), [posts])

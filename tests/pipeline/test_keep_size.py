@@ -277,6 +277,7 @@ def test_windows_of_standing_queries_and_the_newest_slot_stay(tmp_path: Path) ->
     assert 0 < sum(ref.rows for ref in state.newest().of(POSTS)) <= 16
 
 
+@pytest.mark.slow
 def test_a_crash_at_any_step_leaves_the_same_posts_and_slots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batches, settings = stream(8, 7), settings_of(retention=4 * HOUR)
 

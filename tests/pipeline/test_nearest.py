@@ -41,6 +41,7 @@ def test_any_stream_gives_the_answers_it_means(seed: int, workers: int, tmp_path
     check(state, oracle)
 
 
+@pytest.mark.slow
 def test_every_batch_leaves_the_answer_of_its_moment(tmp_path: Path) -> None:
     batches, _ = random_batches(77, 20)
     state, settings, oracle = StateDirectory(tmp_path), Settings(), Oracle(NOON)

@@ -190,7 +190,8 @@ def test_posts_that_are_not_kept_are_in_windows_all_the_same(tmp_path: Path) -> 
     assert run_through(tmp_path, settings(keep="none"), batches) > 50
 
 
-def test_nothing_depends_on_what_a_process_remembers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_nothing_depends_on_what_a_process_remembers(tmp_path: Path) -> None:
     batches = batches_of(21, 12)
     state, oracle, given = StateDirectory(tmp_path), RelevantOracle(NOON), settings()
     start(state, given, FIRST)

@@ -14,6 +14,7 @@ from nearcast.reader.reader import Reader
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import POSTS
 from nearcast.state.sweep import sweep
+from tests.marks import slow
 from tests.reader.small_state import posts
 
 EACH = 5
@@ -29,7 +30,7 @@ def batch(number: int) -> list:
     return [posts(*rows)]
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", ["range", *slow("nearest", "terms")])
 def test_every_answer_is_that_of_a_committed_batch(tmp_path: Path, question: str) -> None:
     state, settings = StateDirectory(tmp_path / "state"), Settings(workers=1)
     begin(state, settings, None)
