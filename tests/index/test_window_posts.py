@@ -1,6 +1,7 @@
 """The window of posts gives what going through all of its posts gives."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 from nearcast.index.relevance import Idf, Tastes, Vectors
 from nearcast.index.rows import frozen
 from nearcast.index.window_posts import Found, WindowPosts
-from nearcast.kernels import window_posts as kernel
 from nearcast.kernels.relevance import nearness
+from nearcast.kernels.window_bounds import bound_blocks
 from nearcast.kernels.window_build import unit_vector
 from tests.oracles.relevance import Post, Statistics, Taste, score
 
@@ -48,9 +49,9 @@ def idf_of(statistics: Statistics) -> Idf:
 def tastes(of: list[Taste], statistics: Statistics) -> Tastes:
     offsets = np.cumsum([0, *(len(each.words) for each in of)])
     words = np.array([word for each in of for word in sorted(each.words)], np.uint64)
-    plain = (np.array([getattr(each, name) for each in of], np.float64) for name in ("lon", "lat", "alpha", "reach"))
+    lon, lat, alpha, reach = (np.array([getattr(e, name) for e in of]) for name in ("lon", "lat", "alpha", "reach"))
     k = np.array([each.k for each in of], np.int64)
-    return Tastes(*plain, k, *idf_of(statistics).weigh(words, offsets))
+    return Tastes(lon, lat, alpha, reach, k, *idf_of(statistics).weigh(words, offsets))
 
 
 def brute(
@@ -67,7 +68,7 @@ def brute(
 def answers(found: Found) -> list[list[tuple[int, float]]]:
     return [
         list(zip(found.numbers[a:b].tolist(), found.scores[a:b].tolist(), strict=True))
-        for a, b in zip(found.starts[:-1], found.starts[1:], strict=True)
+        for a, b in pairwise(found.starts)
     ]
 
 
@@ -95,7 +96,7 @@ def a_window(rng: np.random.Generator) -> tuple[list[list[Post]], list[Taste], S
         Post(i, int(rng.integers(7)), *place(), tuple(rng.choice(WORDS, rng.integers(0, 7)).tolist())) for i in ids
     ]
     ends = np.cumsum([0, *sizes])
-    batches = [posts[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    batches = [posts[a:b] for a, b in pairwise(ends)]
     people = []
     for _ in range(rng.integers(1, 7)):
         words = frozenset(rng.choice(np.array([*WORDS, 4], np.uint64), rng.integers(1, 7)).tolist())
@@ -135,7 +136,10 @@ def many(count: int, seed: int, words: int = 12) -> list[Post]:
     for i in range(count):
         lon, lat = towns[rng.integers(len(towns))]
         if rng.random() < 0.7:
-            lon, lat = float(np.clip(lon + rng.normal(0, 0.1), -180, 180)), float(np.clip(lat + rng.normal(0, 0.1), -90, 90))
+            lon, lat = (
+                float(np.clip(lon + rng.normal(0, 0.1), -180, 180)),
+                float(np.clip(lat + rng.normal(0, 0.1), -90, 90)),
+            )
         text = tuple(int(each) for each in (rng.zipf(1.4, rng.integers(1, 7)) % words + 1) * 2**58)
         out.append(Post(count - i, int(rng.integers(count // 3 + 1)), lon, lat, text))
     return out
@@ -213,7 +217,9 @@ def test_parts_are_few_and_hold_the_posts_that_were_not_dropped() -> None:
     people = some_people(posts, 10, 2)
     since = 1_480
     ledger = Ledger.of(posts[since:], since)
-    found = window.best(tastes(people, statistics), np.arange(10), np.full(10, 30), np.zeros(10, np.int64), ledger, NONE)
+    found = window.best(
+        tastes(people, statistics), np.arange(10), np.full(10, 30), np.zeros(10, np.int64), ledger, NONE
+    )
     for row, mine in enumerate(answers(found)):
         assert mine == brute(posts[since:], since, people[row], 30, 0, set(), statistics)
 
@@ -243,23 +249,26 @@ def test_an_empty_window_has_nothing_for_anyone(rows: np.ndarray) -> None:
     assert found.starts.tolist() == [0] * (len(rows) + 1) and not len(found.numbers)
 
 
-@settings(max_examples=300, deadline=None)
-@given(places, places, reaches)
-def test_a_chord_bounds_nearness_from_above(one: tuple[float, float], two: tuple[float, float], reach: float) -> None:
-    (x, y, z), (a, b, c) = unit_vector(*one), np.float32(unit_vector(*two))
-    chord = float(np.sqrt((x - a) ** 2 + (y - b) ** 2 + (z - c) ** 2))
-    true = nearness(*one, *two, reach)
-    assert true - 1e-12 <= kernel.most_near(chord, reach) <= 1.0
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.floats(0.01, 1), min_size=2, max_size=6), st.data())
-def test_a_word_bounds_the_cosine_of_all_from_it_on(post: list[float], data: st.DataObject) -> None:
-    asked = data.draw(st.lists(st.floats(0.0, 1), min_size=len(post), max_size=len(post)))
-    p, q = np.array(post) / np.linalg.norm(post), np.array(asked)
-    q /= max(1e-9, float(np.linalg.norm(q)))
-    lighter, heavier = data.draw(st.floats(0, 1)), data.draw(st.floats(0, 1))
-    least, most = p[0] * lighter * (1 - 1e-6), p[0] + (1.0 - p[0]) * heavier + 1e-6
-    bound = kernel.most_alike(q[0], least, most, float(np.linalg.norm(q[1:])), 2.0)
-    assert p @ q <= bound + 1e-12
-    assert bound <= np.linalg.norm(q) + 1e-5 or bound <= q[0] * most + 2.0
+@settings(max_examples=200, deadline=None)
+@given(places, places, reaches, st.integers(0, 2**32))
+def test_the_bounds_of_a_block_hold_for_its_posts(
+    one: tuple[float, float], two: tuple[float, float], reach: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    post, asked = rng.random(4) ** 3 + 1e-9, rng.random(4) ** 3
+    post, asked = post / np.linalg.norm(post), asked / np.linalg.norm(asked)
+    light, heavy = (
+        post[0] * rng.choice([1.0, rng.random()]),
+        post[0] + (1.0 - post[0]) * rng.choice([0.0, rng.random()]),
+    )
+    centre = np.array(unit_vector(*two)) * (1.0 + rng.choice([0.0, 1e-3]) * rng.random())
+    radius = np.linalg.norm(centre - unit_vector(*two)) + 1e-6
+    block = np.array([*centre, radius, light * (1 - 1e-6), heavy * (1 + 1e-6)], np.float32).reshape(6, 1)
+    alpha, upper = float(rng.choice([0.0, 1.0, rng.random()])), np.empty(1)
+    others = float(rng.choice([9.0, float(asked[1:] @ post[1:])]))
+    rest = float(np.linalg.norm(asked[1:]))
+    x, y, z = unit_vector(*one)
+    most = bound_blocks(0, 1, frozen(block), x, y, z, alpha, asked[0], rest, others, reach, upper)
+    score = alpha * nearness(*one, *two, reach) + (1.0 - alpha) * (post @ asked)
+    assert score <= upper[0] + 1e-15 and most >= heavy
+    assert upper[0] <= alpha + (1.0 - alpha) * 1.00001 + 1e-9

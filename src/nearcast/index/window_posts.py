@@ -3,7 +3,7 @@
 The paper has an IR-tree of messages. Here posts come in batches and are searched for by thousands of subscribers
 together, so it is log-structured: a part for every batch, parts of like size merged. A part is the mirror image of the
 index of subscribers: lists of postings by term, each cut into blocks of like weight and place with a bound on what a
-post of the block can score (`kernels.window_build`, `kernels.window_posts`).
+post of the block can score (`kernels.window_build`, `window_bounds`, `window_posts`).
 """
 
 from collections.abc import Callable
@@ -25,7 +25,8 @@ from nearcast.kernels.window_build import (
     lay_posts,
     pack_blocks,
 )
-from nearcast.kernels.window_posts import FULL, GONE, finish, search_part
+from nearcast.kernels.window_pools import FULL, finish
+from nearcast.kernels.window_posts import GONE, search_part
 
 FAN = 3  # parts are merged once the newer ones have so many times the posts of the oldest of them
 ABSENT = -1  # the order of a number that the ledger has not
@@ -114,7 +115,7 @@ class Part:
         perm = np.argsort(z_order(vectors.lon, vectors.lat))
         own, heights = np.empty(len(codes), np.uint32), np.empty(len(codes))
         offsets = np.zeros(len(vectors) + 1, np.uint32)
-        signs = np.zeros((len(vectors), 2), np.uint32)
+        signs = np.zeros(len(vectors), np.uint64)
         given = frozen(vectors.offsets.astype(np.int64))
         counts = lay_posts(codes, given, vectors.weights, ranks, term, perm, offsets, own, heights, signs)
         at = (numbers - first)[perm]
@@ -134,11 +135,13 @@ class Part:
         begins = np.empty(len(codes) // BLOCK + len(term) + CLASSES * long + 1, np.int64)
         blocks = cut_blocks(starts, posts, weights, block_starts, begins)
         begins = begins[: blocks + 1].copy()
-        bounds = np.empty((blocks, 6), np.float32)
-        packed = [np.empty(len(codes), np.uint32) for _ in range(3)]
-        pack_blocks(begins, posts, weights, places, signs, bounds, *packed)
-        lists = (term, block_starts, begins, bounds, posts, *packed)
-        return cls(first, *lists, places, own, heights, where)
+        bounds = np.empty((6, blocks), np.float32)
+        weighed, placed = np.empty(len(codes), np.uint16), np.empty(len(codes), np.uint32)
+        signed = np.empty(len(codes), np.uint64)
+        pack_blocks(begins, posts, weights, places, signs, bounds, weighed, placed, signed)
+        return cls(
+            first, term, block_starts, begins, bounds, posts, weighed, placed, signed, places, own, heights, where
+        )
 
     @classmethod
     def merge(cls, parts: "list[Part]", since: int) -> "Part | None":
@@ -147,12 +150,12 @@ class Part:
         numbers = np.concatenate([each for _, each in laid])
         if not len(numbers):
             return None
-        columns = [np.concatenate([getattr(each, name) for each, _ in laid]) for name in ("lon", "lat")]
-        terms, weights = (np.concatenate([getattr(each, name) for each, _ in laid]) for name in ("terms", "weights"))
+        names = ("lon", "lat", "terms", "weights")
+        lon, lat, terms, weights = (np.concatenate([getattr(each, name) for each, _ in laid]) for name in names)
         sizes = np.concatenate([np.diff(each.offsets) for each, _ in laid])
         offsets = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
-        return cls.build(Vectors(*columns, terms, offsets, weights), numbers)
+        return cls.build(Vectors(lon, lat, terms, offsets, weights), numbers)
 
     def since(self, number: int) -> tuple[Vectors, np.ndarray]:
         """Its posts with numbers from `number` on, in their order, and their numbers."""
@@ -209,7 +212,7 @@ class WindowPosts:
             self.parts[merged:] = [one] if one else []
 
     def drop(self, before: int) -> None:
-        """Posts with numbers below this are asked for no more. Parts of them go; one that is half of them is rebuilt."""
+        """Posts with numbers below this are asked for no more: a part that is half of them is rebuilt without them."""
         self.since = max(self.since, before)
         kept = []
         for part in self.parts:
@@ -225,8 +228,8 @@ class WindowPosts:
         self, tastes: Tastes, rows: np.ndarray, n: np.ndarray, bounds: np.ndarray, ledger: Numbered, hidden: np.ndarray,
         keep: Keep | None = None,
     ) -> Found:  # fmt: skip
-        """For each of `rows` of the subscribers, its `n` best posts whose order is not below its bound, and all that tie
-        with the last of them. Posts of `hidden` numbers (sorted) are left out, and those that the ledger has not.
+        """For each of `rows` of the subscribers, its `n` best posts whose order is not below its bound, and all that
+        tie with the last of them. Posts of `hidden` numbers (sorted) are left out, and those that the ledger has not.
 
         With `keep`, only posts count for which `keep(row, numbers)` is true; it is asked row by row, so rows without
         conditions should come in a call of their own.
@@ -290,15 +293,15 @@ class WindowPosts:
         sizes, floors = np.zeros(len(some), np.int64), np.full(len(some), -1.0)
         taste = (tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights)
         order, base = frozen(ledger.order), np.int64(ledger.base)
-        given = tuple(frozen(each[some]) for each in (rows, n, bounds, firsts))
+        picked, wanted, since, first = (frozen(each[some]) for each in (rows, n, bounds, firsts))
         for part in sorted(self.parts, key=len, reverse=True):
             inside = order[max(0, part.first - ledger.base) : max(0, part.end - ledger.base)]
             least = inside.min() if len(inside) == len(part.where) else np.int64(ABSENT)
             self.looked += search_part(
-                np.int64(part.first), part.arrays, least, taste, *given, base, order, frozen(hidden), pool, sizes,
-                floors,
+                np.int64(part.first), part.arrays, least, taste, picked, wanted, since, first, base, order,
+                frozen(hidden), pool, sizes, floors,
             )  # fmt: skip
-        finish(pool, sizes, given[1], base, frozen(ledger.ts), order)
+        finish(pool, sizes, wanted, base, frozen(ledger.ts), order)
         inside = np.arange(wide) < sizes[:, None]
         return sizes, pool[1][inside], pool[0][inside]
 
