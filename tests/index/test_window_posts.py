@@ -12,7 +12,7 @@ from nearcast.index.relevance import Idf, Tastes, Vectors
 from nearcast.index.rows import frozen
 from nearcast.index.window_posts import Found, WindowPosts
 from nearcast.kernels.relevance import nearness
-from nearcast.kernels.window_bounds import bound_blocks
+from nearcast.kernels.window_bounds import bound_blocks, least_near
 from nearcast.kernels.window_build import unit_vector
 from tests.oracles.relevance import Post, Statistics, Taste, score
 
@@ -272,3 +272,12 @@ def test_the_bounds_of_a_block_hold_for_its_posts(
     score = alpha * nearness(*one, *two, reach) + (1.0 - alpha) * (post @ asked)
     assert score <= upper[0] + 1e-15 and most >= heavy
     assert upper[0] <= alpha + (1.0 - alpha) * 1.00001 + 1e-9
+
+
+@settings(max_examples=200, deadline=None)
+@given(places, places, reaches)
+def test_a_chord_bounds_nearness_from_below(one: tuple[float, float], two: tuple[float, float], reach: float) -> None:
+    chord = float(np.linalg.norm(np.subtract(unit_vector(*one), unit_vector(*two))))
+    true = nearness(*one, *two, reach)
+    assert 0.0 <= least_near(chord, reach) <= true
+    assert least_near(chord, reach) >= true - 0.7 * 6371.0 / reach * chord**3

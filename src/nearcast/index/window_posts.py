@@ -26,7 +26,7 @@ from nearcast.kernels.window_build import (
     pack_blocks,
 )
 from nearcast.kernels.window_pools import FULL, finish
-from nearcast.kernels.window_posts import GONE, search_part
+from nearcast.kernels.window_posts import GONE, HIGH, LOW, search_part
 
 FAN = 3  # parts are merged once the newer ones have so many times the posts of the oldest of them
 ABSENT = -1  # the order of a number that the ledger has not
@@ -105,70 +105,92 @@ class Part:
 
     @classmethod
     def build(cls, vectors: Vectors, numbers: np.ndarray) -> "Part":
-        """`numbers` ascend."""
-        first = int(numbers[0])
         codes, met = numbered(vectors.terms.view(np.int64), 0)
         by_term = np.argsort(vectors.terms[met])
-        term = frozen(vectors.terms[met][by_term])
         ranks = np.empty(len(met), np.uint32)
         ranks[by_term] = np.arange(len(met), dtype=np.uint32)
-        perm = np.argsort(z_order(vectors.lon, vectors.lat))
-        own, heights = np.empty(len(codes), np.uint32), np.empty(len(codes))
-        offsets = np.zeros(len(vectors) + 1, np.uint32)
-        signs = np.zeros(len(vectors), np.uint64)
-        given = frozen(vectors.offsets.astype(np.int64))
-        counts = lay_posts(codes, given, vectors.weights, ranks, term, perm, offsets, own, heights, signs)
-        at = (numbers - first)[perm]
-        places = np.zeros((len(vectors) + 1, 3))
-        places[:-1, 0], places[:-1, 1] = vectors.lon[perm], vectors.lat[perm]
+        offsets = vectors.offsets.astype(np.int64)
+        own = Words(vectors.lon, vectors.lat, ranks[codes], offsets, vectors.weights, numbers)
+        return cls.laid(vectors.terms[met][by_term], own)
+
+    @classmethod
+    def merge(cls, parts: "list[Part]", since: int) -> "Part | None":
+        """Parts as one, without posts of numbers below `since`."""
+        term = np.unique(np.concatenate([part.term for part in parts]))
+        posts = Words.join([part.since(since, np.searchsorted(term, part.term)) for part in parts])
+        return cls.laid(term, posts) if len(posts.lon) else None
+
+    @classmethod
+    def laid(cls, term: np.ndarray, given: "Words") -> "Part":
+        term, count, size = frozen(term), len(given.lon), len(given.ranks)
+        first = int(given.numbers.min())
+        perm = np.argsort(z_order(given.lon, given.lat))
+        own, heights = np.empty(size, np.uint32), np.empty(size)
+        offsets, signs = np.zeros(count + 1, np.uint32), np.zeros(count, np.uint64)
+        counts = lay_posts(given.ranks, given.offsets, given.weights, term, perm, offsets, own, heights, signs)
+        at = (given.numbers - first)[perm]
+        places = np.zeros((count + 1, 3))
+        places[:-1, 0], places[:-1, 1] = given.lon[perm], given.lat[perm]
         places.view(np.uint64)[:, 2] = offsets
-        places.view(np.uint64)[:-1, 2] |= at.astype(np.uint64) << np.uint64(32)
-        where = np.full(int(numbers[-1]) - first + 1, GONE, np.uint32)
-        where[at] = np.arange(len(vectors), dtype=np.uint32)
+        places.view(np.uint64)[:-1, 2] |= at.astype(np.uint64) << HIGH
+        where = np.full(int(at.max()) + 1, GONE, np.uint32)
+        where[at] = np.arange(count, dtype=np.uint32)
 
         starts = np.zeros(len(term) + 1, np.int64)
         np.cumsum(counts, out=starts[1:])
-        posts, weights = np.empty(len(codes), np.uint32), np.empty(len(codes))
+        posts, weights = np.empty(size, np.uint32), np.empty(size)
         lay_postings(offsets, own, heights, starts, posts, weights)
         block_starts = np.empty(len(term) + 1, np.int64)
         long = int(np.count_nonzero(counts > BLOCK))
-        begins = np.empty(len(codes) // BLOCK + len(term) + CLASSES * long + 1, np.int64)
+        begins = np.empty(size // BLOCK + len(term) + CLASSES * long + 1, np.int64)
         blocks = cut_blocks(starts, posts, weights, block_starts, begins)
         begins = begins[: blocks + 1].copy()
         bounds = np.empty((6, blocks), np.float32)
-        weighed, placed = np.empty(len(codes), np.uint16), np.empty(len(codes), np.uint32)
-        signed = np.empty(len(codes), np.uint64)
+        weighed, placed, signed = np.empty(size, np.uint16), np.empty(size, np.uint32), np.empty(size, np.uint64)
         pack_blocks(begins, posts, weights, places, signs, bounds, weighed, placed, signed)
         return cls(
             first, term, block_starts, begins, bounds, posts, weighed, placed, signed, places, own, heights, where
         )
 
-    @classmethod
-    def merge(cls, parts: "list[Part]", since: int) -> "Part | None":
-        """Parts of ascending numbers as one, without posts of numbers below `since`."""
-        laid = [part.since(since) for part in parts]
-        numbers = np.concatenate([each for _, each in laid])
-        if not len(numbers):
-            return None
-        names = ("lon", "lat", "terms", "weights")
-        lon, lat, terms, weights = (np.concatenate([getattr(each, name) for each, _ in laid]) for name in names)
-        sizes = np.concatenate([np.diff(each.offsets) for each, _ in laid])
-        offsets = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        return cls.build(Vectors(lon, lat, terms, offsets, weights), numbers)
-
-    def since(self, number: int) -> tuple[Vectors, np.ndarray]:
-        """Its posts with numbers from `number` on, in their order, and their numbers."""
-        posts = self.where[max(0, number - self.first) :]
-        posts = posts[posts != GONE].astype(np.int64)
+    def since(self, number: int, ranks: np.ndarray) -> "Words":
+        """Its posts with numbers from `number` on; its terms have such ranks now."""
         keys = self.keys[:, 2]
-        offsets = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        own, ends = take_lists(self.own, offsets, posts)
-        weights, _ = take_lists(self.heights, offsets, posts)
-        places = self.places[posts]
-        lon, lat = np.ascontiguousarray(places[:, 0]), np.ascontiguousarray(places[:, 1])
-        vectors = Vectors(lon, lat, self.term[own], ends, weights)
-        return vectors, self.first + (keys[posts] >> np.uint64(32)).astype(np.int64)
+        offsets, numbers = (keys & LOW).astype(np.int64), self.first + (keys[:-1] >> HIGH).astype(np.int64)
+        own, weights, lon, lat = (
+            ranks.astype(np.uint32)[self.own],
+            self.heights,
+            self.places[:-1, 0],
+            self.places[:-1, 1],
+        )
+        if number > self.first:
+            kept = np.flatnonzero(numbers >= number)
+            weights, _ = take_lists(weights, offsets, kept)
+            own, offsets = take_lists(own, offsets, kept)
+            lon, lat, numbers = lon[kept], lat[kept], numbers[kept]
+        return Words(np.ascontiguousarray(lon), np.ascontiguousarray(lat), own, offsets, weights, numbers)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Posts in any order: places, the ranks of their terms with weights, and numbers."""
+
+    lon: np.ndarray
+    lat: np.ndarray
+    ranks: np.ndarray
+    offsets: np.ndarray
+    weights: np.ndarray
+    numbers: np.ndarray
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    @classmethod
+    def join(cls, parts: "list[Words]") -> "Words":
+        names = ("lon", "lat", "ranks", "weights", "numbers")
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        offsets = np.zeros(len(joined["lon"]) + 1, np.int64)
+        np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]), out=offsets[1:])
+        return cls(offsets=offsets, **joined)
 
 
 class WindowPosts:

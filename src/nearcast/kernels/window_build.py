@@ -44,7 +44,7 @@ def unit_vector(lon, lat):
 
 
 @njit(cache=True, nogil=True)
-def lay_posts(codes, offsets, weights, ranks, terms, perm, ends, own, heights, signs):
+def lay_posts(given, offsets, weights, terms, perm, ends, own, heights, signs):
     """Fill the words (`own`: ranks of their terms, and `heights`: their weights, up to `ends`) and signatures of posts
     in the order of `perm`. How often each term occurs.
     """
@@ -53,7 +53,7 @@ def lay_posts(codes, offsets, weights, ranks, terms, perm, ends, own, heights, s
     for i in range(perm.size):
         row = perm[i]
         for j in range(offsets[row], offsets[row + 1]):
-            rank = ranks[codes[j]]
+            rank = given[j]
             counts[rank] += 1
             own[at], heights[at] = rank, weights[j]
             at += 1
