@@ -280,4 +280,4 @@ def test_a_chord_bounds_nearness_from_below(one: tuple[float, float], two: tuple
     chord = float(np.linalg.norm(np.subtract(unit_vector(*one), unit_vector(*two))))
     true = nearness(*one, *two, reach)
     assert 0.0 <= least_near(chord, reach) <= true
-    assert least_near(chord, reach) >= true - 0.7 * 6371.0 / reach * chord**3
+    assert least_near(chord, reach) >= true - (0.7 * chord**3 + 2e-6) * 6371.1 / reach
