@@ -52,6 +52,8 @@ def run(
     them. Times are core-microseconds a post.
     """
     chosen = words("parts", parts, PARTS)
+    many_k, more, crews = whole("ks", ks), whole("times", times), whole("workers", workers)
+    by_alpha, longest, ratios = whole("groups", groups), whole("kmax", kmax), real("ratio", ratio)
     facts, figures = machine(), {}
     options = Options(subscribers, small, window, posts, batch, single, k, seed)
     warm(options)
@@ -59,14 +61,14 @@ def run(
         "dissemination": lambda: sweeps.dissemination(progress, options),
         "reevaluation": lambda: sweeps.reevaluation(progress, options),
         "words": lambda: sweeps.words(progress, options),
-        "k": lambda: sweeps.k(progress, options, whole("ks", ks)),
-        "subscribers": lambda: sweeps.subscribers(progress, options, whole("times", times)),
-        "window": lambda: sweeps.windows(progress, options, whole("times", times)),
-        "time": lambda: sweeps.time(progress, options, whole("ks", ks)),
-        "groups": lambda: sweeps.groups(progress, options, whole("groups", groups)),
-        "kmax": lambda: sweeps.policies(progress, options, {str(n): Kmax(n) for n in whole("kmax", kmax)}),
-        "ratio": lambda: sweeps.policies(progress, options, {str(x): PlainSkyband(x) for x in real("ratio", ratio)}),
-        "distribution": lambda: sweeps.distribution(progress, options, whole("workers", workers)),
+        "k": lambda: sweeps.k(progress, options, many_k),
+        "subscribers": lambda: sweeps.subscribers(progress, options, more),
+        "window": lambda: sweeps.windows(progress, options, more),
+        "time": lambda: sweeps.time(progress, options, many_k),
+        "groups": lambda: sweeps.groups(progress, options, by_alpha),
+        "kmax": lambda: sweeps.policies(progress, options, {str(n): Kmax(n) for n in longest}),
+        "ratio": lambda: sweeps.policies(progress, options, {str(x): PlainSkyband(x) for x in ratios}),
+        "distribution": lambda: sweeps.distribution(progress, options, crews),
     }
     for name in chosen:
         if name != "pipeline":
