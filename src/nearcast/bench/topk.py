@@ -25,7 +25,7 @@ def run(
     *,
     subscribers: int = 200_000,
     window: int = 200_000,
-    posts: int = 20_000,
+    posts: int = 200_000,
     batch: int = 5_000,
     single: int = 100,
     k: int = 20,
@@ -47,7 +47,7 @@ def run(
     """Lists are given with commas: `--parts words,k --ks 10,50`.
 
     The paper's sizes are `--subscribers 1000000 --window 1000000 --posts 100000 --small 1000000`; its cluster's
-    `--subscribers 5000000`. Where something is varied, `small` subscribers stand, or that times each of `times`, as the
+    `--subscribers 5000000`. Fewer posts than the window has slide over it without a buffer running short. Where something is varied, `small` subscribers stand, or that times each of `times`, as the
     window. `posts` slide over the full window, `batch` at a time; indexes that take posts one at a time see `single` of
     them. Times are core-microseconds a post.
     """

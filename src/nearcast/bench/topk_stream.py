@@ -195,29 +195,27 @@ class Stream:
 
     def _fill(self, rows: np.ndarray, policy: Policy) -> None:
         """Fill buffers from the posts of the window (Algorithm 2)."""
+        k = self.setting.tastes.k[rows]
+        wanted = np.asarray(policy.wanted(k, np.zeros(len(rows), np.int64)), np.int64)
         for first in range(0, len(rows), AT_ONCE):
-            some = rows[first : first + AT_ONCE]
-            self.clock.of("refill", partial(self._refill, some, policy))
+            some = slice(first, first + AT_ONCE)
+            self.clock.of("refill", partial(self._refill, rows[some], wanted[some], policy))
         self.refilled += len(rows)
 
-    def _refill(self, rows: np.ndarray, policy: Policy) -> None:
+    def _refill(self, rows: np.ndarray, wanted: np.ndarray, policy: Policy) -> None:
         tastes, ledger, bounds = self.setting.tastes, self._ledger(), self._bounds()
-        k = tastes.k[rows]
-        wanted = np.asarray(policy.wanted(k, np.zeros(len(rows), np.int64)), np.int64)
-        while True:
-            since = np.full(len(rows), bounds[0])
-            found = self.window.best(tastes, rows, wanted, since, ledger, NONE)
-            theta = policy.thetas(k, found.starts, found.scores, wanted)
-            short = np.isnan(theta)
-            if not short.any():
-                break
-            wanted = np.where(short, 2 * wanted, wanted)
-        # what is below theta was searched for in vain
-        kept = found.scores >= np.repeat(theta, np.diff(found.starts))
-        starts = np.concatenate(([0], np.cumsum(kept)))[found.starts]
-        numbers, version = found.numbers[kept].astype(np.uint32), np.ones(len(rows), np.int32)
-        given = Refills(rows, theta, version, starts, numbers, found.scores[kept])
-        refill(self.buffers, ledger, bounds, given, policy)
+        while len(rows):
+            found = self.window.best(tastes, rows, wanted, np.full(len(rows), bounds[0]), ledger, NONE)
+            theta = policy.thetas(tastes.k[rows], found.starts, found.scores, wanted)
+            enough = ~np.isnan(theta)
+            sizes = np.diff(found.starts)
+            kept = found.scores >= np.repeat(theta, sizes)  # of those that are not enough, none
+            starts = np.concatenate(([0], np.cumsum(kept)))[found.starts]
+            starts = np.append(starts[:-1][enough], starts[-1])
+            numbers, version = found.numbers[kept].astype(np.uint32), np.ones(int(enough.sum()), np.int32)
+            given = Refills(rows[enough], theta[enough], version, starts, numbers, found.scores[kept])
+            refill(self.buffers, ledger, bounds, given, policy)
+            rows, wanted = rows[~enough], 2 * wanted[~enough]
 
     def check(self) -> int:
         """How many subscribers were looked up in the window; an error if an answer differs."""

@@ -74,7 +74,7 @@ def dissemination(progress: Progress, options: Options) -> Figures:
     _, stream = measure(options.setting(options.subscribers), CostBased(), options.batch)
     out: Figures = {}
     for name in ("batch", "igpt", "ipt", "ciq"):
-        posts, at_once = (options.posts, options.batch) if name == "batch" else (options.single, 1)
+        posts, at_once = (4 * options.batch, options.batch) if name == "batch" else (options.single, 1)
         out[name] = match_time(MATCHERS[name], stream, posts, at_once)
         progress(f"dissemination: {name} {out[name]['us_a_post']:,} core-µs a post")
     batch, one = out["batch"]["us_a_post"], out["igpt"]["us_a_post"]
@@ -185,7 +185,7 @@ def distribution(progress: Progress, options: Options, workers: Sequence[int]) -
     """Ways to spread subscribers over workers (Figures 21, 22, 25, 26; Table 5)."""
     _, stream = measure(options.setting(options.small), CostBased(), options.batch)
     setting = stream.setting
-    last = setting.posts.take(np.arange(len(setting.posts) - options.posts, len(setting.posts)))
+    last = setting.posts.take(np.arange(len(setting.posts) - options.batch, len(setting.posts)))
     known = setting.posts.take(np.arange(min(50_000, setting.first)))
     idf = setting.idf
     return distribution_figures(
