@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from nearcast.index.relevance import Idf, Tastes, Vectors
 from nearcast.index.rows import frozen
 from nearcast.index.window_posts import Found, WindowPosts
-from nearcast.kernels import window_posts as kernel
 from nearcast.kernels.relevance import nearness
+from nearcast.kernels.window_bounds import bound_blocks, least_near
 from nearcast.kernels.window_build import unit_vector
 from tests.oracles.relevance import Post, Statistics, Taste, score
 
@@ -49,9 +49,9 @@ def idf_of(statistics: Statistics) -> Idf:
 def tastes(of: list[Taste], statistics: Statistics) -> Tastes:
     offsets = np.cumsum([0, *(len(each.words) for each in of)])
     words = np.array([word for each in of for word in sorted(each.words)], np.uint64)
-    plain = (np.array([getattr(each, name) for each in of], np.float64) for name in ("lon", "lat", "alpha", "reach"))
+    lon, lat, alpha, reach = (np.array([getattr(e, name) for e in of]) for name in ("lon", "lat", "alpha", "reach"))
     k = np.array([each.k for each in of], np.int64)
-    return Tastes(*plain, k, *idf_of(statistics).weigh(words, offsets))
+    return Tastes(lon, lat, alpha, reach, k, *idf_of(statistics).weigh(words, offsets))
 
 
 def brute(
@@ -68,7 +68,7 @@ def brute(
 def answers(found: Found) -> list[list[tuple[int, float]]]:
     return [
         list(zip(found.numbers[a:b].tolist(), found.scores[a:b].tolist(), strict=True))
-        for a, b in zip(found.starts[:-1], found.starts[1:], strict=True)
+        for a, b in pairwise(found.starts)
     ]
 
 
@@ -249,23 +249,35 @@ def test_an_empty_window_has_nothing_for_anyone(rows: np.ndarray) -> None:
     assert found.starts.tolist() == [0] * (len(rows) + 1) and not len(found.numbers)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
+@given(places, places, reaches, st.integers(0, 2**32))
+def test_the_bounds_of_a_block_hold_for_its_posts(
+    one: tuple[float, float], two: tuple[float, float], reach: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    post, asked = rng.random(4) ** 3 + 1e-9, rng.random(4) ** 3
+    post, asked = post / np.linalg.norm(post), asked / np.linalg.norm(asked)
+    light, heavy = (
+        post[0] * rng.choice([1.0, rng.random()]),
+        post[0] + (1.0 - post[0]) * rng.choice([0.0, rng.random()]),
+    )
+    centre = np.array(unit_vector(*two)) * (1.0 + rng.choice([0.0, 1e-3]) * rng.random())
+    radius = np.linalg.norm(centre - unit_vector(*two)) + 1e-6
+    block = np.array([*centre, radius, light * (1 - 1e-6), heavy * (1 + 1e-6)], np.float32).reshape(6, 1)
+    alpha, upper = float(rng.choice([0.0, 1.0, rng.random()])), np.empty(1)
+    others = float(rng.choice([9.0, float(asked[1:] @ post[1:])]))
+    rest = float(np.linalg.norm(asked[1:]))
+    x, y, z = unit_vector(*one)
+    most = bound_blocks(0, 1, frozen(block), x, y, z, alpha, asked[0], rest, others, reach, upper)
+    score = alpha * nearness(*one, *two, reach) + (1.0 - alpha) * (post @ asked)
+    assert score <= upper[0] + 1e-15 and most >= heavy
+    assert upper[0] <= alpha + (1.0 - alpha) * 1.00001 + 1e-9
+
+
+@settings(max_examples=200, deadline=None)
 @given(places, places, reaches)
-def test_a_chord_bounds_nearness_from_above(one: tuple[float, float], two: tuple[float, float], reach: float) -> None:
-    (x, y, z), (a, b, c) = unit_vector(*one), np.float32(unit_vector(*two))
-    chord = float(np.sqrt((x - a) ** 2 + (y - b) ** 2 + (z - c) ** 2))
+def test_a_chord_bounds_nearness_from_below(one: tuple[float, float], two: tuple[float, float], reach: float) -> None:
+    chord = float(np.linalg.norm(np.subtract(unit_vector(*one), unit_vector(*two))))
     true = nearness(*one, *two, reach)
-    assert true - 1e-12 <= kernel.most_near(chord, reach) <= 1.0
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.floats(0.01, 1), min_size=2, max_size=6), st.data())
-def test_a_word_bounds_the_cosine_of_all_from_it_on(post: list[float], data: st.DataObject) -> None:
-    asked = data.draw(st.lists(st.floats(0.0, 1), min_size=len(post), max_size=len(post)))
-    p, q = np.array(post) / np.linalg.norm(post), np.array(asked)
-    q /= max(1e-9, float(np.linalg.norm(q)))
-    lighter, heavier = data.draw(st.floats(0, 1)), data.draw(st.floats(0, 1))
-    least, most = p[0] * lighter * (1 - 1e-6), p[0] + (1.0 - p[0]) * heavier + 1e-6
-    bound = kernel.most_alike(q[0], least, most, float(np.linalg.norm(q[1:])), 2.0)
-    assert p @ q <= bound + 1e-12
-    assert bound <= np.linalg.norm(q) + 1e-5 or bound <= q[0] * most + 2.0
+    assert 0.0 <= least_near(chord, reach) <= true
+    assert least_near(chord, reach) >= true - (0.7 * chord**3 + 2e-6) * 6371.1 / reach

@@ -3,7 +3,7 @@
 The paper has an IR-tree of messages. Here posts come in batches and are searched for by thousands of subscribers
 together, so it is log-structured: a part for every batch, parts of like size merged. A part is the mirror image of the
 index of subscribers: lists of postings by term, each cut into blocks of like weight and place with a bound on what a
-post of the block can score (`kernels.window_build`, `kernels.window_posts`).
+post of the block can score (`kernels.window_build`, `window_bounds`, `window_posts`).
 """
 
 from collections.abc import Callable
@@ -25,7 +25,8 @@ from nearcast.kernels.window_build import (
     lay_posts,
     pack_blocks,
 )
-from nearcast.kernels.window_posts import FULL, GONE, finish, search_part
+from nearcast.kernels.window_pools import FULL, finish
+from nearcast.kernels.window_posts import GONE, HIGH, LOW, search_part
 
 FAN = 3  # parts are merged once the newer ones have so many times the posts of the oldest of them
 ABSENT = -1  # the order of a number that the ledger has not
@@ -104,67 +105,92 @@ class Part:
 
     @classmethod
     def build(cls, vectors: Vectors, numbers: np.ndarray) -> "Part":
-        """`numbers` ascend."""
-        first = int(numbers[0])
         codes, met = numbered(vectors.terms.view(np.int64), 0)
         by_term = np.argsort(vectors.terms[met])
-        term = frozen(vectors.terms[met][by_term])
         ranks = np.empty(len(met), np.uint32)
         ranks[by_term] = np.arange(len(met), dtype=np.uint32)
-        perm = np.argsort(z_order(vectors.lon, vectors.lat))
-        own, heights = np.empty(len(codes), np.uint32), np.empty(len(codes))
-        offsets = np.zeros(len(vectors) + 1, np.uint32)
-        signs = np.zeros((len(vectors), 2), np.uint32)
-        given = frozen(vectors.offsets.astype(np.int64))
-        counts = lay_posts(codes, given, vectors.weights, ranks, term, perm, offsets, own, heights, signs)
-        at = (numbers - first)[perm]
-        places = np.zeros((len(vectors) + 1, 3))
-        places[:-1, 0], places[:-1, 1] = vectors.lon[perm], vectors.lat[perm]
-        places.view(np.uint64)[:, 2] = offsets
-        places.view(np.uint64)[:-1, 2] |= at.astype(np.uint64) << np.uint64(32)
-        where = np.full(int(numbers[-1]) - first + 1, GONE, np.uint32)
-        where[at] = np.arange(len(vectors), dtype=np.uint32)
-
-        starts = np.zeros(len(term) + 1, np.int64)
-        np.cumsum(counts, out=starts[1:])
-        posts, weights = np.empty(len(codes), np.uint32), np.empty(len(codes))
-        lay_postings(offsets, own, heights, starts, posts, weights)
-        block_starts = np.empty(len(term) + 1, np.int64)
-        long = int(np.count_nonzero(counts > BLOCK))
-        begins = np.empty(len(codes) // BLOCK + len(term) + CLASSES * long + 1, np.int64)
-        blocks = cut_blocks(starts, posts, weights, block_starts, begins)
-        begins = begins[: blocks + 1].copy()
-        bounds = np.empty((blocks, 6), np.float32)
-        a, b, c = (np.empty(len(codes), np.uint32) for _ in range(3))
-        pack_blocks(begins, posts, weights, places, signs, bounds, a, b, c)
-        return cls(first, term, block_starts, begins, bounds, posts, a, b, c, places, own, heights, where)
+        offsets = vectors.offsets.astype(np.int64)
+        own = Words(vectors.lon, vectors.lat, ranks[codes], offsets, vectors.weights, numbers)
+        return cls.laid(vectors.terms[met][by_term], own)
 
     @classmethod
     def merge(cls, parts: "list[Part]", since: int) -> "Part | None":
-        """Parts of ascending numbers as one, without posts of numbers below `since`."""
-        laid = [part.since(since) for part in parts]
-        numbers = np.concatenate([each for _, each in laid])
-        if not len(numbers):
-            return None
-        lon, lat = (np.concatenate([getattr(each, name) for each, _ in laid]) for name in ("lon", "lat"))
-        terms, weights = (np.concatenate([getattr(each, name) for each, _ in laid]) for name in ("terms", "weights"))
-        sizes = np.concatenate([np.diff(each.offsets) for each, _ in laid])
-        offsets = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        return cls.build(Vectors(lon, lat, terms, offsets, weights), numbers)
+        """Parts as one, without posts of numbers below `since`."""
+        term = np.unique(np.concatenate([part.term for part in parts]))
+        posts = Words.join([part.since(since, np.searchsorted(term, part.term)) for part in parts])
+        return cls.laid(term, posts) if len(posts.lon) else None
 
-    def since(self, number: int) -> tuple[Vectors, np.ndarray]:
-        """Its posts with numbers from `number` on, in their order, and their numbers."""
-        posts = self.where[max(0, number - self.first) :]
-        posts = posts[posts != GONE].astype(np.int64)
+    @classmethod
+    def laid(cls, term: np.ndarray, given: "Words") -> "Part":
+        term, count, size = frozen(term), len(given.lon), len(given.ranks)
+        first = int(given.numbers.min())
+        perm = np.argsort(z_order(given.lon, given.lat))
+        own, heights = np.empty(size, np.uint32), np.empty(size)
+        offsets, signs = np.zeros(count + 1, np.uint32), np.zeros(count, np.uint64)
+        counts = lay_posts(given.ranks, given.offsets, given.weights, term, perm, offsets, own, heights, signs)
+        at = (given.numbers - first)[perm]
+        places = np.zeros((count + 1, 3))
+        places[:-1, 0], places[:-1, 1] = given.lon[perm], given.lat[perm]
+        places.view(np.uint64)[:, 2] = offsets
+        places.view(np.uint64)[:-1, 2] |= at.astype(np.uint64) << HIGH
+        where = np.full(int(at.max()) + 1, GONE, np.uint32)
+        where[at] = np.arange(count, dtype=np.uint32)
+
+        starts = np.zeros(len(term) + 1, np.int64)
+        np.cumsum(counts, out=starts[1:])
+        posts, weights = np.empty(size, np.uint32), np.empty(size)
+        lay_postings(offsets, own, heights, starts, posts, weights)
+        block_starts = np.empty(len(term) + 1, np.int64)
+        long = int(np.count_nonzero(counts > BLOCK))
+        begins = np.empty(size // BLOCK + len(term) + CLASSES * long + 1, np.int64)
+        blocks = cut_blocks(starts, posts, weights, block_starts, begins)
+        begins = begins[: blocks + 1].copy()
+        bounds = np.empty((6, blocks), np.float32)
+        weighed, placed, signed = np.empty(size, np.uint16), np.empty(size, np.uint32), np.empty(size, np.uint64)
+        pack_blocks(begins, posts, weights, places, signs, bounds, weighed, placed, signed)
+        return cls(
+            first, term, block_starts, begins, bounds, posts, weighed, placed, signed, places, own, heights, where
+        )
+
+    def since(self, number: int, ranks: np.ndarray) -> "Words":
+        """Its posts with numbers from `number` on; its terms have such ranks now."""
         keys = self.keys[:, 2]
-        offsets = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        own, ends = take_lists(self.own, offsets, posts)
-        weights, _ = take_lists(self.heights, offsets, posts)
-        places = self.places[posts]
-        lon, lat = np.ascontiguousarray(places[:, 0]), np.ascontiguousarray(places[:, 1])
-        vectors = Vectors(lon, lat, self.term[own], ends, weights)
-        return vectors, self.first + (keys[posts] >> np.uint64(32)).astype(np.int64)
+        offsets, numbers = (keys & LOW).astype(np.int64), self.first + (keys[:-1] >> HIGH).astype(np.int64)
+        own, weights, lon, lat = (
+            ranks.astype(np.uint32)[self.own],
+            self.heights,
+            self.places[:-1, 0],
+            self.places[:-1, 1],
+        )
+        if number > self.first:
+            kept = np.flatnonzero(numbers >= number)
+            weights, _ = take_lists(weights, offsets, kept)
+            own, offsets = take_lists(own, offsets, kept)
+            lon, lat, numbers = lon[kept], lat[kept], numbers[kept]
+        return Words(np.ascontiguousarray(lon), np.ascontiguousarray(lat), own, offsets, weights, numbers)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Posts in any order: places, the ranks of their terms with weights, and numbers."""
+
+    lon: np.ndarray
+    lat: np.ndarray
+    ranks: np.ndarray
+    offsets: np.ndarray
+    weights: np.ndarray
+    numbers: np.ndarray
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    @classmethod
+    def join(cls, parts: "list[Words]") -> "Words":
+        names = ("lon", "lat", "ranks", "weights", "numbers")
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        offsets = np.zeros(len(joined["lon"]) + 1, np.int64)
+        np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]), out=offsets[1:])
+        return cls(offsets=offsets, **joined)
 
 
 class WindowPosts:
@@ -208,7 +234,7 @@ class WindowPosts:
             self.parts[merged:] = [one] if one else []
 
     def drop(self, before: int) -> None:
-        """Posts with numbers below this are asked for no more. Parts of them go; one half of them is rebuilt."""
+        """Posts with numbers below this are asked for no more: a part that is half of them is rebuilt without them."""
         self.since = max(self.since, before)
         kept = []
         for part in self.parts:
@@ -289,15 +315,15 @@ class WindowPosts:
         sizes, floors = np.zeros(len(some), np.int64), np.full(len(some), -1.0)
         taste = (tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights)
         order, base = frozen(ledger.order), np.int64(ledger.base)
-        picked, most, bound, since = (frozen(each[some]) for each in (rows, n, bounds, firsts))
+        picked, wanted, since, first = (frozen(each[some]) for each in (rows, n, bounds, firsts))
         for part in sorted(self.parts, key=len, reverse=True):
             inside = order[max(0, part.first - ledger.base) : max(0, part.end - ledger.base)]
             least = inside.min() if len(inside) == len(part.where) else np.int64(ABSENT)
             self.looked += search_part(
-                np.int64(part.first), part.arrays, least, taste, picked, most, bound, since, base, order,
+                np.int64(part.first), part.arrays, least, taste, picked, wanted, since, first, base, order,
                 frozen(hidden), pool, sizes, floors,
             )  # fmt: skip
-        finish(pool, sizes, most, base, frozen(ledger.ts), order)
+        finish(pool, sizes, wanted, base, frozen(ledger.ts), order)
         inside = np.arange(wide) < sizes[:, None]
         return sizes, pool[1][inside], pool[0][inside]
 

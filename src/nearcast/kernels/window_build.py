@@ -2,14 +2,13 @@
 
 Posts are along a Z-curve, and postings taken in their order are so too; a long list is split by weight first, and each
 class cut into blocks. A block has bounds: a ball that holds its posts, centre and radius in the space of unit vectors,
-and the least and the greatest weight. A posting is four 32-bit words that tell a search most of what it needs:
+and the least and the greatest weight. A posting tells a search most of what it needs:
 
 - `posts`: the post;
-- `weighed`: its weight (the low 16 bits, in steps of STEP, rounded up), and 16 bits of signature;
+- `weighed`: its weight, in steps of STEP, rounded up;
 - `placed`: the way from the centre of the block, 3 x 10 bits, in steps of which the radius has FINE;
-- `signed`: 32 bits of signature.
-
-Each term of the post sets one of SIGNS bits of its signature.
+- `signed`: the signature of the post, in which each of its terms sets up to three bits of 64: a post of nine words has
+  all those of another term in one case of 25.
 """
 
 import math
@@ -21,7 +20,6 @@ from nearcast.kernels.mix import mix
 from nearcast.kernels.regions import RADIANS
 from nearcast.kernels.sorting import sort_in_place
 
-SIGNS = 48
 BLOCK = 32  # postings
 CLASSES = 24  # of weight, at most
 SAMPLED = 32  # weights a class, from which its bounds are taken
@@ -33,11 +31,9 @@ ASTRAY = 0.0018  # of the radius: how far a place may be from where its posting 
 
 @njit(cache=True, nogil=True)
 def sign_of(term):
-    """(the bit of a term in `weighed`, in `signed`): one of them is 0."""
-    bit = np.int64(mix(term) % np.uint64(SIGNS))
-    if bit < 16:
-        return np.uint32(1) << np.uint32(bit + 16), np.uint32(0)
-    return np.uint32(0), np.uint32(1) << np.uint32(bit - 16)
+    """The bits of a term in a signature."""
+    hashed, one, six = mix(term), np.uint64(1), np.uint64(63)
+    return one << (hashed & six) | one << (hashed >> np.uint64(6) & six) | one << (hashed >> np.uint64(12) & six)
 
 
 @njit(cache=True, nogil=True)
@@ -48,7 +44,7 @@ def unit_vector(lon, lat):
 
 
 @njit(cache=True, nogil=True)
-def lay_posts(codes, offsets, weights, ranks, terms, perm, ends, own, heights, signs):
+def lay_posts(given, offsets, weights, terms, perm, ends, own, heights, signs):
     """Fill the words (`own`: ranks of their terms, and `heights`: their weights, up to `ends`) and signatures of posts
     in the order of `perm`. How often each term occurs.
     """
@@ -57,13 +53,11 @@ def lay_posts(codes, offsets, weights, ranks, terms, perm, ends, own, heights, s
     for i in range(perm.size):
         row = perm[i]
         for j in range(offsets[row], offsets[row + 1]):
-            rank = ranks[codes[j]]
+            rank = given[j]
             counts[rank] += 1
             own[at], heights[at] = rank, weights[j]
             at += 1
-            one, two = sign_of(terms[rank])
-            signs[i, 0] |= one
-            signs[i, 1] |= two
+            signs[i] |= sign_of(terms[rank])
         ends[i + 1] = at
     return counts
 
@@ -142,10 +136,10 @@ def pack_blocks(begins, posts, weights, places, signs, bounds, weighed, placed, 
     """Fill the bounds of each block (centre, radius, least and greatest weight: floats that err to the safe side) and
     its postings.
     """
-    vectors = np.empty((signs.shape[0], 3), np.float64)
-    for post in range(signs.shape[0]):
+    vectors = np.empty((signs.size, 3), np.float64)
+    for post in range(signs.size):
         vectors[post, 0], vectors[post, 1], vectors[post, 2] = unit_vector(places[post, 0], places[post, 1])
-    for block in range(bounds.shape[0]):
+    for block in range(bounds.shape[1]):
         begin, end = begins[block], begins[block + 1]
         x = y = z = 0.0
         least, most = 2.0, 0.0
@@ -156,22 +150,22 @@ def pack_blocks(begins, posts, weights, places, signs, bounds, weighed, placed, 
             z += vectors[post, 2]
             least, most = min(least, weights[i]), max(most, weights[i])
         count = end - begin
-        bounds[block, 0], bounds[block, 1], bounds[block, 2] = x / count, y / count, z / count
-        x, y, z = np.float64(bounds[block, 0]), np.float64(bounds[block, 1]), np.float64(bounds[block, 2])
+        bounds[0, block], bounds[1, block], bounds[2, block] = x / count, y / count, z / count
+        x, y, z = np.float64(bounds[0, block]), np.float64(bounds[1, block]), np.float64(bounds[2, block])
         farthest = 0.0
         for i in range(begin, end):
             post = posts[i]
             square = (vectors[post, 0] - x) ** 2 + (vectors[post, 1] - y) ** 2 + (vectors[post, 2] - z) ** 2
             farthest = max(farthest, square)
-        bounds[block, 3] = math.sqrt(farthest) * (1.0 + 1e-6) + SLACK
-        bounds[block, 4] = least * (1.0 - 1e-6)
-        bounds[block, 5] = most * (1.0 + 1e-6)
-        scale = FINE / np.float64(bounds[block, 3])
+        bounds[3, block] = math.sqrt(farthest) * (1.0 + 1e-6) + SLACK
+        bounds[4, block] = least * (1.0 - 1e-6)
+        bounds[5, block] = most * (1.0 + 1e-6)
+        scale = FINE / np.float64(bounds[3, block])
         for i in range(begin, end):
             post = posts[i]
-            weighed[i] = np.uint32(min(65535.0, math.ceil(weights[i] / STEP))) | signs[post, 0]
+            weighed[i] = min(65535.0, math.ceil(weights[i] / STEP))
             dx = np.int64(round((vectors[post, 0] - x) * scale)) & 1023
             dy = np.int64(round((vectors[post, 1] - y) * scale)) & 1023
             dz = np.int64(round((vectors[post, 2] - z) * scale)) & 1023
             placed[i] = dx | dy << 10 | dz << 20
-            signed[i] = signs[post, 1]
+            signed[i] = signs[post]
