@@ -23,6 +23,7 @@ def quiet(text: str) -> None:
     """Progress that nobody watches."""
 
 
+@pytest.mark.slow
 def test_every_experiment_has_figures_and_a_panel(tmp_path: Path) -> None:
     parts = [name for name in topk.PARTS if name != "pipeline"]
     done = topk.run(quiet, **SMALL, parts=",".join(parts), png=str(tmp_path / "p.png"), folder=str(tmp_path))
