@@ -5,13 +5,13 @@ each. A post is in one cell of each level, whose inverted files are merged by su
 in far cells and take more memory: 12 bytes for each word and cell.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from nearcast.index.igpt_terms import Terms
-from nearcast.index.matching import Matcher, Pairs, Standing
+from nearcast.index.matching import Matcher, Out, Pairs, Standing, collected
 from nearcast.index.relevance import Tastes, Vectors
 from nearcast.index.rows import frozen, is_first
 from nearcast.kernels.ciq import cover_words, match_covered
@@ -36,19 +36,17 @@ class CoveringIndex:
         numbers = self.terms.numbers_of(posts.terms)
         tastes = standing.tastes
         most = len(self.rows)
-        room = most + 64 * len(posts)
-        found = []
-        done, tally = 0, np.zeros(1, np.int64)
-        while done < len(posts):
-            out = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.float64)
-            done, n = match_covered(
+
+        def go(done: int, out: Out, tally: np.ndarray) -> tuple[int, int]:
+            found: tuple[int, int] = match_covered(
                 done, self.levels, self.terms.count, self.runs, self.run_starts, self.owners, self.own, self.need,
                 numbers, number, standing.home, standing.theta,
                 tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
                 posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out, most, tally,
             )  # fmt: skip
-            found.append(Pairs(out[0][:n].copy(), out[1][:n].copy(), out[2][:n].copy(), 0))
-        return replace(Pairs.join(found), looked=int(tally[0]))
+            return found
+
+        return collected(len(posts), most, go)
 
     @property
     def nbytes(self) -> int:

@@ -15,13 +15,13 @@ a group the order is by theta, and alpha is kept as its least and greatest. For 
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from nearcast.index.igpt_terms import Terms
-from nearcast.index.matching import Matcher, Pairs, Standing
+from nearcast.index.matching import Matcher, Out, Pairs, Standing, collected
 from nearcast.index.relevance import Tastes, Vectors
 from nearcast.index.rows import frozen, is_first
 from nearcast.kernels.cells import z_order
@@ -64,19 +64,17 @@ class CellIndex:
         tastes = standing.tastes
         stamps = np.full(len(tastes), -1, np.int32)
         most = len(self.rows)
-        room = most + 64 * len(posts)
-        found = []
-        done, tally = 0, np.zeros(1, np.int64)
-        while done < len(posts):
-            out = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.float64)
-            done, n = match_each(
+
+        def go(done: int, out: Out, tally: np.ndarray) -> tuple[int, int]:
+            found: tuple[int, int] = match_each(
                 done, self.rules, self.cells, self.term_runs, self.run_cells, self.run_groups,
                 self.group_starts, self.postings, self.owners, numbers, stamps, number, standing.home, standing.theta,
                 tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
                 posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out, most, tally,
             )  # fmt: skip
-            found.append(Pairs(out[0][:n].copy(), out[1][:n].copy(), out[2][:n].copy(), 0))
-        return replace(Pairs.join(found), looked=int(tally[0]))
+            return found
+
+        return collected(len(posts), most, go)
 
     @property
     def nbytes(self) -> int:

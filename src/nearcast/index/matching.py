@@ -6,7 +6,7 @@ large one and a few small ones, since a threshold that falls, or a new subscribe
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -42,6 +42,25 @@ class Pairs:
             np.concatenate([part.scores for part in parts]),
             sum(part.looked for part in parts),
         )
+
+
+Out = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows, posts, scores
+Go = Callable[[int, Out, np.ndarray], tuple[int, int]]
+
+
+def collected(posts: int, most: int, go: Go) -> Pairs:
+    """The pairs of all posts, of kernels that go on until their room is used up. `go(done, out, tally)` takes posts
+    from `done` on, each with at most `most` pairs; it gives the next post and how many pairs there are, and adds to the
+    tally how many were looked at.
+    """
+    room = most + 64 * posts
+    found = [Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0), 0)]
+    done, tally = 0, np.zeros(1, np.int64)
+    while done < posts:
+        out = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.float64)
+        done, n = go(done, out, tally)
+        found.append(Pairs(out[0][:n].copy(), out[1][:n].copy(), out[2][:n].copy(), 0))
+    return replace(Pairs.join(found), looked=int(tally[0]))
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
+from typing import Protocol
 
 import numpy as np
 
 from nearcast.index.rows import freeze, frozen, take_lists
 from nearcast.kernels.relevance import rarities, weigh
+
+
+class Numbered(Protocol):
+    """What is asked of a ledger: ts and order of the posts with numbers base, base + 1, …"""
+
+    @property
+    def base(self) -> int: ...
+    @property
+    def ts(self) -> np.ndarray: ...
+    @property
+    def order(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
+from nearcast.index.relevance import Numbered
 from nearcast.index.rows import frozen
 from nearcast.index.skyband_policy import NO_LIMIT, Policy
 from nearcast.kernels.skyband import MOVED, NEVER, STALE, holders, settle, touched
@@ -37,15 +38,9 @@ EVENTS = 1 << 16  # told by one call of the kernel, at most
 PLACES = 1 << 12  # of members, added at least
 
 
-class Numbered(Protocol):
-    """Posts by number (`index.ledger.Ledger`): `ts[i]` and `order[i]` are of number base + i; `by_order` inverts it."""
+class Ordered(Numbered, Protocol):
+    """And the numbers by order (`index.ledger.Ledger`)."""
 
-    @property
-    def base(self) -> int: ...
-    @property
-    def ts(self) -> np.ndarray: ...
-    @property
-    def order(self) -> np.ndarray: ...
     @property
     def by_order(self) -> np.ndarray: ...
 
@@ -198,7 +193,7 @@ class Buffers:
         self._scores.resize(size, refcheck=False)
 
     def touched(
-        self, ledger: Numbered, bounds: np.ndarray, arrivals: Arrivals, hidden: np.ndarray
+        self, ledger: Ordered, bounds: np.ndarray, arrivals: Arrivals, hidden: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Rows with arrivals, expiries or members that are hidden, and where the arrivals of each begin."""
         marked = np.empty(0, np.bool_)
@@ -213,7 +208,7 @@ class Buffers:
 
     def settle(
         self,
-        ledger: Numbered,
+        ledger: Ordered,
         bounds: np.ndarray,
         batch: tuple[np.ndarray, ...],
         room: tuple[np.ndarray, np.ndarray],
@@ -253,7 +248,7 @@ class Buffers:
 
 def advance(
     buffers: Buffers,
-    ledger: Numbered,
+    ledger: Ordered,
     bounds: np.ndarray,
     arrivals: Arrivals,
     policy: Policy,
@@ -276,7 +271,7 @@ def advance(
     return buffers.settle(ledger, bounds, batch, room, hidden, refilled=False, judged=True, dominance=policy.dominance)
 
 
-def refill(buffers: Buffers, ledger: Numbered, bounds: np.ndarray, refills: Refills, policy: Policy) -> Step:
+def refill(buffers: Buffers, ledger: Ordered, bounds: np.ndarray, refills: Refills, policy: Policy) -> Step:
     """Fill rows anew; what they held until now is what they are compared with."""
     buffers.version[refills.rows] = refills.version
     room = _room(buffers, refills.rows, policy)
@@ -288,7 +283,7 @@ def refill(buffers: Buffers, ledger: Numbered, bounds: np.ndarray, refills: Refi
 
 def restore(
     buffers: Buffers,
-    ledger: Numbered,
+    ledger: Ordered,
     bounds: np.ndarray,
     given: Refills,
     *,
@@ -316,7 +311,7 @@ def _room(buffers: Buffers, rows: np.ndarray, policy: Policy) -> tuple[np.ndarra
     return policy.room(np.maximum(buffers.k[rows], 1), buffers.window[rows])
 
 
-def concealed(ledger: Numbered, deleted: np.ndarray | None) -> np.ndarray:
+def concealed(ledger: Ordered, deleted: np.ndarray | None) -> np.ndarray:
     """Which posts of the ledger are among these numbers; empty where none is."""
     if deleted is None or not len(deleted):
         return np.empty(0, np.bool_)
@@ -330,6 +325,6 @@ def low(base: int) -> np.int64:
     return np.int64(base) & LOW
 
 
-def whole(numbers: np.ndarray, ledger: Numbered) -> np.ndarray:
+def whole(numbers: np.ndarray, ledger: Ordered) -> np.ndarray:
     """Numbers whose low 32 bits these are, of posts that are in the ledger or lately were."""
     return ledger.base + (numbers.astype(np.int64) - low(ledger.base)).astype(np.int32).astype(np.int64)

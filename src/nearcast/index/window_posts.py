@@ -9,11 +9,10 @@ post of the block can score (`kernels.window_build`, `window_bounds`, `window_po
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
-from nearcast.index.relevance import Tastes, Vectors
+from nearcast.index.relevance import Numbered, Tastes, Vectors
 from nearcast.index.rows import freeze, frozen, take_lists
 from nearcast.kernels.cells import z_order
 from nearcast.kernels.grouping import numbered
@@ -34,17 +33,6 @@ POOLED = 1 << 21  # entries of the pools of one round
 MORE = 8  # times the room where ties have filled a pool, and times the posts where conditions have left too few
 
 Keep = Callable[[int, np.ndarray], np.ndarray]
-
-
-class Numbered(Protocol):
-    """What is asked of a ledger: ts and order of the posts with numbers base, base + 1, …"""
-
-    @property
-    def base(self) -> int: ...
-    @property
-    def ts(self) -> np.ndarray: ...
-    @property
-    def order(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
