@@ -11,7 +11,7 @@ from nearcast.language.measures import number_of_terms, whole
 from nearcast.language.messages import nearest, pointed, shown
 from nearcast.language.places import point_of
 from nearcast.language.relevance import RELEVANCE, is_relevance, relevance
-from nearcast.language.syntax import Call, Clause, Item, Name, Order, Select, read_select, span_of
+from nearcast.language.syntax import Call, Clause, Condition, Item, Name, Order, Select, read_select, span_of
 from nearcast.language.templates import read_template
 from nearcast.model.errors import QueryError
 from nearcast.model.queries import AggregateQuery, NearestQuery, Query, RangeQuery, RelevantQuery, Statement, TermsQuery
@@ -46,6 +46,7 @@ def _meaning(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[st
     if "WINDOW" in clauses and not scored:
         message = "WINDOW is for the most relevant (ORDER BY RELEVANCE); anything else is asked over a time"
         raise pointed(sql, clauses["WINDOW"].span, message, "time AFTER '4 hours ago' in the WHERE")
+    _check_computed(sql, select, "score" if scored else "distance_km" if "ORDER" in clauses else "")
     where = vars(conditions(sql, select, tokenizer, regions))
     query: Query
     if topk:
@@ -109,6 +110,15 @@ def _check_posts(sql: str, clauses: _Clauses) -> None:
         raise pointed(sql, clauses["SYNC"].span, message)
     if "ORDER" in clauses:
         _check_order(sql, clauses["ORDER"])
+
+
+def _check_computed(sql: str, select: Select, column: str) -> None:
+    """What an answer is ordered by is worked out for the posts that meet the WHERE, so the WHERE cannot ask for it."""
+    for condition in select.where:
+        if isinstance(condition, Condition) and not condition.name.quoted and condition.name.text.lower() == column:
+            message = f"{column} is worked out for the answer, and the WHERE is about the post itself"
+            expected = f"an attribute's name, `{column}` in backticks if posts have one of this name"
+            raise pointed(sql, condition.name.span, message, expected)
 
 
 def _check_order(sql: str, clause: Clause) -> None:
