@@ -8,18 +8,43 @@ from matplotlib.image import imread
 
 from nearcast.bench import balance
 from nearcast.bench.balance_plot import draw
+from nearcast.model.errors import BadInput
 
 
 @pytest.mark.slow
 def test_every_strategy_has_its_figures() -> None:
     sizes = {"subscriptions": 300, "batch_posts": 400, "batches": 9, "workers": 2, "ratio": 1.05}
-    figures = balance.run(lambda text: None, cases=("scale",), **sizes)["figures"]["scale"]
+    figures = balance.run(lambda text: None, cases="scale", factors="0.5", **sizes)["figures"]["scale 0.5"]
     assert figures.keys() == {"router", "fresh", "off", "shift"}
     assert figures["off"]["adjustments"] == figures["off"]["queries_moved"] == 0
     assert figures["shift"]["adjustments"] > 0
     assert figures["shift"]["uneven_after"] < figures["off"]["uneven_after"]
     shift = figures["shift"]
+    assert shift["within_5"]["target"] == "at least 0.85"
     assert len(shift["uneven"]) == sizes["batches"] and len(shift["adjusted"]) == shift["adjustments"]
+
+
+def test_what_the_first_five_adjustments_led_to_is_told_apart_from_what_came_before_and_after() -> None:
+    """
+    batch     0   1   2 | 3   4   5   6   7   8   9
+    rate     10  10  10 | 2   2   6   6   9   9   1    adjusted after 4 and 6
+    """
+    rates = [10.0, 10, 10, 2, 2, 6, 6, 9, 9, 1]
+    assert balance.came_to(rates, [4, 6], 10.0) == (0.9, 2)
+    assert balance.came_to(rates, [4], 10.0) == (0.6, None)
+    assert balance.came_to(rates, [1, 4], 5.0) == (1.2, 1)  # what was done before the disturbance does not count
+    assert balance.came_to(rates, [], 10.0) == (0.75, None)
+    assert balance.came_to([1.0] * 9 + [10.0] * 9, [3, 4, 5, 6, 7, 8], 10.0) == (0.1, None)  # it took six
+
+
+def test_a_case_for_each_factor_and_mistakes_in_one_line() -> None:
+    assert list(balance.chosen(["posts", "scale"], "0.4,0.7")) == [
+        ("posts", "posts", 1.0), ("scale 0.4", "scale", 0.4), ("scale 0.7", "scale", 0.7),
+    ]  # fmt: skip
+    for wrong in ({"cases": "posts,rain"}, {"cases": "scale", "factors": "half"}, {"batches": 5}):
+        with pytest.raises(BadInput) as told:
+            balance.run(lambda text: None, **wrong)
+        assert "\n" not in str(told.value)
 
 
 def coloured(path: Path, figures: dict[str, dict[str, object]]) -> float:

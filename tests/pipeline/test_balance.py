@@ -76,8 +76,13 @@ def another(plan: Plan, random: Random) -> Move:
     return move_to(replace(new, name=plan.router.name), plan.router.partition)
 
 
+def gradual(plan: Plan, random: Random) -> Move:
+    """A partition that comes to stand beside the one there is."""
+    return replace(another(plan, random), gradual=True)
+
+
 def any_move(plan: Plan, random: Random) -> Move:
-    return random.choice((reowned, reowned, another))(plan, random)
+    return random.choice((reowned, reowned, another, gradual))(plan, random)
 
 
 def check_kept(state: StateDirectory, settings: Settings) -> None:
@@ -93,7 +98,7 @@ def check_kept(state: StateDirectory, settings: Settings) -> None:
         for ref in refs:
             rows = parts[ref.name].rows
             alive = ends[ref.name].applied(rows, np.arange(len(rows)), first) > rows.start
-            kept = rows.seq[plan.router.keepers(rows, settings.workers)[0][:, worker] & alive]
+            kept = rows.seq[plan.keepers(rows)[0][:, worker] & alive]
             assert np.isin(kept, own).all()
 
 

@@ -59,6 +59,7 @@ class Move:
     """A decision: from the loads `before` of the workers to those `after`, as far as can be foretold, at the cost of
     `queries` that a worker must learn and of `posts` that are stored elsewhere from then on (estimates, by the cells
     that change hands). `loads` are those foretold for the new partition, so that strategies can follow one another.
+    `gradual` is a partition made anew, which subscriptions that stand already come to follow later (seed 001 §V-B).
     """
 
     strategy: str
@@ -69,6 +70,7 @@ class Move:
     posts: float
     before: np.ndarray
     after: np.ndarray
+    gradual: bool = False
 
     @property
     def effect(self) -> float:

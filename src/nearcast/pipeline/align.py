@@ -50,7 +50,7 @@ def rewritten(plan: Plan) -> list[SegmentRef]:
             rows = rows.take(np.flatnonzero(~np.isin(rows.seq, moved)))
             moved = rows.seq
             folded = min(ref.facts.get("folded", ref.batch - 1) for ref in group)
-            keepers, home = plan.router.keepers(rows, plan.settings.workers)
+            keepers, home = plan.keepers(rows)
             for worker in range(plan.settings.workers):
                 facts = {"ended": ended, "folded": folded}
                 new += write_share(plan, rows, np.flatnonzero(keepers[:, worker]), home, worker, facts)

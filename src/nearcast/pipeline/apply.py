@@ -109,7 +109,7 @@ class Ops:
         """Index and write the new subscriptions that concern this worker's leaves."""
         if not len(rows):
             return None
-        keepers, home = self.plan.router.keepers(rows, self.plan.settings.workers)
+        keepers, home = self.plan.keepers(rows)
         mine = np.flatnonzero(keepers[:, self.worker])
         self.looking = self._looking(rows)
         if not len(mine):

@@ -6,18 +6,24 @@ worker that has gained leaves one segment of the subscriptions that it now keeps
 lost stays in its segments until these are rewritten, as PS2Stream and Tornado clean up (seed 001 §V, seed 002 §4.6):
 no post that could match it comes that way any more, and where a router sends a post to several workers one of them
 reports a pair (`RoutingTable.reported`), so each still comes out once. Posts stay where they are stored.
+
+A partition made anew (seed 001 §V-B) comes to stand beside the former one (`pipeline.former`): then nothing changes
+hands, until few of the older subscriptions are left.
 """
 
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nearcast.balancing.moves import Move, imbalance
+from nearcast.balancing.moves import Loads, Move, imbalance, worker_loads
 from nearcast.index.rows import Rows, frozen
+from nearcast.index.subscriptions import read_logs, standing_ends
 from nearcast.kernels.aggregates import box_rectangles
+from nearcast.model.ops import BEGINNING, NEVER
 from nearcast.pipeline.align import ranges, rewritten, write_share
 from nearcast.pipeline.effects import neighbours
 from nearcast.pipeline.measured import Measured, Work
@@ -33,10 +39,16 @@ from nearcast.state.manifest import STATISTICS, Manifest, SegmentRef, commit
 
 PATIENCE = 3  # batches with posts, before the first decision and between two
 RECORDED = 20  # adjustments
+FEW = 0.1  # of all subscriptions to ranges: so many older ones are moved (seed 001 §V-B gives no figure)
+LONGEST = 200  # batches that two tables stand side by side; where nothing ends they would for ever
+LOOKED_AT = 20_000  # rows of a segment, to tell how many are left
 
 
 def rebalance(state: StateDirectory, settings: Settings, manifest: Manifest) -> Manifest:
     """The manifest after an adjustment, or the same one if there is nothing to gain."""
+    if manifest.former is not None:
+        plan = Plan(str(state.root), manifest, settings, manifest.batch)
+        return united(plan) if is_due(plan) else manifest
     if not watched(settings) or not any(ref.batch == manifest.batch for ref in manifest.of(STATISTICS)):
         return manifest
     plan = Plan(str(state.root), manifest, settings, manifest.batch)
@@ -57,17 +69,69 @@ def adjust(plan: Plan, move: Move, decided: float = 0.0) -> Manifest:
     began, before = time.perf_counter(), plan.manifest
     name = f"router/{before.version + 1:012d}-{uuid.uuid4().hex[:8]}.arrow"
     RoutingTable(replace(move.partition, load=move.loads.leaf_load)).save(plan.state.root / name)
-    after = replace(plan, manifest=replace(before, router=name))
-    if must_rewrite(plan.router, after.router):
-        new = rewritten(after)
-        segments = before.replacing([ref.name for ref in ranges(before)], new)
-    else:
-        new = handed_over(plan, after)
-        segments = before.replacing([], new)
-    record = recorded(move, before, sum(ref.rows for ref in new), decided, time.perf_counter() - began)
-    adjustments = [*before.adjustments, record][-RECORDED:]
-    following = replace(before, router=name, aligned=after.layout, segments=segments, adjustments=adjustments)
-    return commit(plan.state.manifests, before, following)
+    after = replace(plan, manifest=replace(before, router=name, former=None))
+    if move.gradual and plan.former is None and ranges(before):
+        former = {"router": before.router, "before": before.next_op, "batch": before.batch}
+        after = replace(plan, manifest=replace(before, router=name, former=former))
+        return _committed(plan, after, move, before.segments, 0, decided, began)
+    if plan.former is not None or must_rewrite(plan.router, after.router):
+        return _rewritten(plan, after, move, decided, began)
+    sums = prefix_sums(changed_cells(plan.router, after.router, plan.settings.workers).astype(np.int32))
+    new = handed_over(plan, after, lambda rows: touched(rows, plan.router, sums))
+    return _committed(plan, after, move, before.replacing([], new), sum(ref.rows for ref in new), decided, began)
+
+
+def is_due(plan: Plan) -> bool:
+    """Whether few enough subscriptions follow the former table, or for long enough; looked at now and then."""
+    manifest, told = plan.manifest, plan.manifest.former
+    assert told is not None
+    age = manifest.batch - told["batch"]
+    if age % PATIENCE or not age:
+        return False
+    if age >= LONGEST:
+        return True
+    clock, first = (BEGINNING if manifest.clock is None else manifest.clock), manifest.first_post
+    segments = open_segments(plan, [ref.name for ref in ranges(manifest) if not ref.facts.get("ended")])
+    ends = standing_ends(segments, read_logs(plan.state, manifest))
+    old = whole = 0.0
+    for name, segment in segments.items():
+        step = 1 + len(segment) // LOOKED_AT
+        some = np.arange(0, len(segment), step)
+        lives = ends[name].applied(segment.rows, some, NEVER if first is None else first) > clock
+        whole += step * np.count_nonzero(lives)
+        old += step * np.count_nonzero(lives & (segment.rows.seq[some] < told["before"]))
+    return old <= FEW * whole
+
+
+def united(plan: Plan) -> Manifest:
+    """The end of two tables side by side: what is left of the older subscriptions comes to follow the newer one."""
+    began, before, former = time.perf_counter(), plan.manifest, plan.former
+    assert former is not None
+    after = replace(plan, manifest=replace(before, former=None))
+    partition = after.router.partition
+    nothing = np.zeros(len(partition.node))
+    cause = f"few subscriptions from before op {former.before:,} are left: they follow the newer partition"
+    now, foretold = Work.of(plan).loads, worker_loads(partition, partition.load)
+    move = Move("global", cause, partition, Loads(nothing, nothing, partition.load), 0.0, 0.0, now, foretold)
+    if after.router.shares and not former.table.shares:
+        return _rewritten(plan, after, move, 0.0, began)
+    new = handed_over(plan, after, lambda rows: rows.take(np.flatnonzero(rows.seq < former.before)))
+    return _committed(plan, after, move, before.replacing([], new), sum(ref.rows for ref in new), 0.0, began)
+
+
+def _rewritten(plan: Plan, after: Plan, move: Move, decided: float, began: float) -> Manifest:
+    new = rewritten(after)
+    segments = plan.manifest.replacing([ref.name for ref in ranges(plan.manifest)], new)
+    return _committed(plan, after, move, segments, sum(ref.rows for ref in new), decided, began)
+
+
+def _committed(
+    plan: Plan, after: Plan, move: Move, segments: tuple[SegmentRef, ...], queries: int, decided: float, began: float
+) -> Manifest:
+    record = recorded(move, plan.manifest, queries, decided, time.perf_counter() - began)
+    adjustments = [*plan.manifest.adjustments, record][-RECORDED:]
+    following = replace(after.manifest, aligned=after.layout, segments=segments, adjustments=adjustments)
+    return commit(plan.state.manifests, plan.manifest, following)
 
 
 def recorded(move: Move, before: Manifest, queries: int, decided: float, adjusted: float) -> dict[str, Any]:
@@ -106,16 +170,15 @@ def must_rewrite(old: RoutingTable, new: RoutingTable) -> bool:
     return (old.extent, old.cells) != (new.extent, new.cells) or (new.shares and not old.shares)
 
 
-def handed_over(plan: Plan, after: Plan) -> list[SegmentRef]:
-    """For each worker a segment of the subscriptions that it comes to keep and has not got.
+def handed_over(plan: Plan, after: Plan, concerned: Callable[[Rows], Rows]) -> list[SegmentRef]:
+    """For each worker a segment of the subscriptions, of those `concerned`, that it comes to keep and has not got.
 
-    Cost: some nanoseconds a subscription, some microseconds for each that touches a place which changes.
+    Cost: some nanoseconds a subscription, some microseconds for each that is concerned.
     """
     workers = plan.settings.workers
-    sums = prefix_sums(changed_cells(plan.router, after.router, workers).astype(np.int32))
     refs = ranges(plan.manifest)
     touching = {
-        ref.name: touched(segment.rows, plan.router, sums)
+        ref.name: concerned(segment.rows)
         for ref, segment in zip(refs, open_segments(plan, [ref.name for ref in refs]).values(), strict=True)
     }
     new: list[SegmentRef] = []

@@ -87,7 +87,7 @@ def first_router(
 def with_router(state: StateDirectory, settings: Settings, manifest: Manifest, seen: Sample) -> Manifest:
     name = f"router/{manifest.version + 1:012d}.arrow"
     RoutingTable(build(settings.router or DEFAULT, seen, settings.workers)).save(state.root / name)
-    return replace(manifest, router=name)
+    return replace(manifest, router=name, former=None)
 
 
 def sample_terms(state: StateDirectory, settings: Settings, sample: pa.Table) -> SegmentRef:

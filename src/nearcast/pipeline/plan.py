@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from nearcast.index.rows import Rows
 from nearcast.index.segment import Segment
 from nearcast.kernels.grid import SUMMARY_BITS, set_bits
 from nearcast.model.ops import RANGE
+from nearcast.pipeline.former import Former
 from nearcast.pipeline.settings import DERIVE, Settings
 from nearcast.routing.learnt import ANYWHERE, Learnt
 from nearcast.routing.table import RoutingTable
@@ -23,6 +25,8 @@ from nearcast.state.manifest import KEYWORDS, SUBSCRIPTIONS, TERMS, Manifest, Se
 from nearcast.state.regions import Regions
 from nearcast.state.terms import TermTable, frequencies
 from nearcast.text.tokenizer import Tokenizer
+
+EXTENT = "row_extent"  # of the router under which the textual summary of a segment was made
 
 
 @dataclass(frozen=True)
@@ -62,30 +66,51 @@ class Plan:
     @property
     def router(self) -> RoutingTable:
         """The routing table, with what its leaves have learnt since it was made."""
-        name = self.manifest.router or ""
+        return self._table(self.manifest.router or "")
+
+    @property
+    def former(self) -> Former | None:
+        """The table that older subscriptions still follow, if there is one beside the router."""
+        told = self.manifest.former
+        return None if told is None else Former(self._table(told["router"]), told["before"])
+
+    def _table(self, name: str) -> RoutingTable:
         learnt = tuple((ref.name, ref.facts["router"] == name) for ref in self.manifest.of(KEYWORDS))
         return open_taught(self.root, name, learnt) if learnt else open_router(self.root, name)
 
     @property
     def layout(self) -> str:
         """What decides which worker has what: posts of the same layout are their owner's alone."""
-        return layout_of(self.router, self.settings.workers)
+        layout, former = layout_of(self.router, self.settings.workers), self.former
+        if former is None:
+            return layout
+        return f"{layout}-{layout_of(former.table, self.settings.workers)}-{former.before}"
+
+    def keepers(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """A matrix (row, worker) of who keeps a subscription, and its one home worker."""
+        kept, former = self.router.keepers(rows, self.settings.workers), self.former
+        return kept if former is None else former.keepers(rows, kept)
 
     def mine(self, ref: SegmentRef, worker: int) -> bool:
         """Whether a segment of posts may hold some of a worker's leaves."""
         return ref.facts.get("layout") != self.layout or ref.owner == worker
 
     @property
+    def shares(self) -> bool:
+        """Whether several workers may have to match one post."""
+        return self.router.shares or self.former is not None
+
+    @property
     def filing(self) -> Filing:
         return gi2(self.router.extent) if self.settings.index == "gi2" else PYRAMID
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def open_router(root: str, name: str) -> RoutingTable:
     return RoutingTable.load(Path(root) / name)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def open_taught(root: str, name: str, learnt: tuple[tuple[str, bool], ...]) -> RoutingTable:
     """A router and files of keywords, each with whether it was learnt by this router's leaves."""
     parts = []
@@ -126,7 +151,8 @@ def open_segments(plan: Plan, names: list[str], after: Manifest | None = None) -
 def write_segment(plan: Plan, segment: Segment, worker: int) -> tuple[str, int]:
     """Write subscriptions with their textual summary; the name and the size of the file."""
     name = plan.state.new_name(SUBSCRIPTIONS, plan.batch, worker)
-    arrays = {**segment.arrays(), "summary": plan.router.summary(segment.rows)}
+    router = plan.router
+    arrays = {**segment.arrays(), "summary": router.summary(segment.rows), EXTENT: np.array(router.extent)}
     return name, write_table(plan.state.path(name), bundle_table(arrays))
 
 
@@ -147,7 +173,7 @@ def open_reach(plan: Plan, name: str) -> np.ndarray:
     return np.asarray(open_bundle(plan.state.path(name))["row_reach"])
 
 
-_summaries: dict[int, tuple[str, frozenset[str], np.ndarray]] = {}
+_summaries: dict[int, tuple[tuple[str, Any], frozenset[str], np.ndarray]] = {}
 
 
 def open_summary(plan: Plan, asks: int = RANGE) -> np.ndarray:
@@ -155,16 +181,22 @@ def open_summary(plan: Plan, asks: int = RANGE) -> np.ndarray:
     ask for one kind of answer.
 
     Kept in the process; segments that were added since are added to it, and bits of ended subscriptions stay until it
-    is made anew (seed 002 §4.6 cleans lazily too).
+    is made anew (seed 002 §4.6 cleans lazily too). Its cells are those of the router's extent: where a segment was
+    written under another, its bits are worked out here.
     """
     refs = plan.manifest.of(SUBSCRIPTIONS)
     names = frozenset(ref.name for ref in refs if ref.asks == asks)
-    root, known, bits = _summaries.get(asks, ("", frozenset(), np.empty(0, np.uint64)))
-    if root != plan.root or not known <= names:
+    router = plan.router
+    whose = plan.root, router.extent
+    before, known, bits = _summaries.get(asks, (None, frozenset(), np.empty(0, np.uint64)))
+    if before != whose or not known <= names:
         known, bits = frozenset(), np.zeros(1 << (SUMMARY_BITS - 6), np.uint64)
     for name in sorted(names - known):
-        set_bits(bits, np.asarray(open_bundle(plan.state.path(name))["summary"]))
-    _summaries[asks] = (plan.root, names, bits)
+        arrays = open_bundle(plan.state.path(name))
+        same = EXTENT not in arrays or tuple(np.asarray(arrays[EXTENT]).tolist()) == router.extent
+        own = arrays["summary"] if same else router.summary(open_segments(plan, [name])[name].rows)
+        set_bits(bits, np.asarray(own))
+    _summaries[asks] = (whose, names, bits)
     return bits
 
 

@@ -11,9 +11,10 @@ from nearcast.kernels.grid import may_match
 from nearcast.model.ops import AGGREGATES, NEAREST, RANGE, RELEVANT, TERMS
 from nearcast.model.posts import REJECTS as REJECTED
 from nearcast.pipeline.encode_ops import encode_ops, file_ops
+from nearcast.pipeline.former import LEAF
 from nearcast.pipeline.packets import OPS, POSTS, REJECTS, SEEN, by_worker, pack
 from nearcast.pipeline.plan import Plan, open_frequencies, open_summary
-from nearcast.pipeline.spread import spread
+from nearcast.pipeline.spread import matchers, spread
 from nearcast.reader.rows import json_row, post_rows
 from nearcast.routing.table import EVERYTHING, NO_WORDS
 from nearcast.sources.derive.chosen import derived
@@ -38,8 +39,8 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
     terms, offsets = plan.tokenizer.terms(posts["text"])
     posts = derived(plan.root, plan.derives, posts, (terms, offsets), plan.tokenizer)
     lon, lat, ts = (chunk(posts[name]).to_numpy() for name in ("lon", "lat", "ts"))
-    router = plan.router
-    prints = post_fingerprints(posts) if router.textual or router.hashes else NO_WORDS
+    router, former = plan.router, plan.former
+    prints = post_fingerprints(posts) if router.textual or router.hashes or former else NO_WORDS
     leaves = router.store(lon, lat, terms, offsets, prints)
     cells = router.summary_cells(lon, lat)
     asked = {ref.asks for ref in plan.manifest.of(SUBSCRIPTIONS)}
@@ -66,9 +67,14 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
         seen["dropped"] = int((~some).sum())
     for packet in pack(SEEN, pa.table({name: [value] for name, value in seen.items()}), order):
         yield order % workers, packet
-    if router.textual:
-        to = router.match(lon, lat, terms, offsets, leaves, open_summary(plan) if drop else EVERYTHING)
-        yield from spread(plan, posts, prints, *to, order)
+    if router.textual or former is not None:
+        columns, summary = (lon, lat, terms, offsets), open_summary(plan) if drop else EVERYTHING
+        matched = matchers(router, workers, *router.match(*columns, leaves, summary, cells))
+        if former is not None:
+            old = former.table.store(*columns, prints)
+            posts = posts.append_column(LEAF, pa.array(old))
+            matched |= matchers(former.table, workers, *former.table.match(*columns, old, summary, cells))
+        yield from spread(plan, posts, prints, matched, order)
         return
     if seen["dropped"]:
         posts, owners = posts.filter(pa.array(some)), owners[some]

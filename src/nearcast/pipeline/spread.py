@@ -1,4 +1,5 @@
-"""Posts under a router that cuts by words: one worker stores a post, others may have to match it.
+"""Posts under a router that cuts by words, or under two tables (`pipeline.former`): one worker stores a post, others
+may have to match it.
 
 - A copy for each worker that has to see a post; in one of them, at *home*, it is stored, offered to the nearest and
   counted.
@@ -8,7 +9,7 @@
 - Each pair of query and post comes out of one worker (`RoutingTable.reported`); where an id has been subscribed again,
   two versions of it may still come out of two, and `pipeline.together` sees to that before the commit.
 
-Where no router cuts by words none of this is needed, and no column of it travels.
+Otherwise none of this is needed, and no column of it travels.
 """
 
 from collections.abc import Iterator
@@ -20,17 +21,19 @@ from nearcast.index.posts import PostSegment
 from nearcast.index.rows import frozen, is_text
 from nearcast.kernels.lookup import sorted_members
 from nearcast.kernels.mix import fingerprints
+from nearcast.pipeline.former import LEAF
 from nearcast.pipeline.packets import POSTS, PRINTS, pack
 from nearcast.pipeline.plan import Plan
+from nearcast.routing.table import RoutingTable
 from nearcast.state.manifest import SegmentRef
 
 ROWS_A_SPLIT = 30  # bits
 
 
 def spread(
-    plan: Plan, posts: pa.Table, prints: np.ndarray, starts: np.ndarray, leaves: np.ndarray, order: int
+    plan: Plan, posts: pa.Table, prints: np.ndarray, matched: np.ndarray, order: int
 ) -> Iterator[tuple[int, bytes]]:
-    """The packets of routed posts; `leaves[starts[i]:starts[i + 1]]` are those that have to match post i."""
+    """The packets of routed posts; `matched` is a matrix (post, worker) of who has to match them."""
     workers, router = plan.settings.workers, plan.router
     stored = posts["leaf"].to_numpy()
     at_home = np.ones(len(posts), np.bool_)
@@ -38,14 +41,17 @@ def spread(
         asked = (posts[name].to_numpy() for name in ("near", "counted", "tallied", "ranked"))
         at_home = np.logical_or.reduce(list(asked))
     owners = router.owners(workers)
-    sent = np.zeros((len(posts), workers), np.bool_)
-    sent[np.repeat(np.arange(len(posts)), np.diff(starts)), owners[leaves]] = True
-    sent[~posts["wanted"].to_numpy()] = False
+    sent = matched & posts["wanted"].to_numpy()[:, None]
     goes = sent.copy()
     goes[np.flatnonzero(at_home), owners[stored[at_home]]] = True
     home = np.where(at_home, owners[stored], goes.argmax(axis=1))
-    told = router.crews(workers).matrix[router.node_of_leaf[stored]] & ~goes
-    told[~router.is_textual(stored) | ~goes.any(axis=1)] = False
+    told = router.crews(workers).matrix[router.node_of_leaf[stored]]
+    if plan.former is None:
+        told &= router.is_textual(stored)[:, None]
+    else:
+        table = plan.former.table
+        told |= table.crews(workers).matrix[table.node_of_leaf[posts[LEAF].to_numpy()]]
+    told &= ~goes & goes.any(axis=1)[:, None]
     rank = (np.int64(order) << ROWS_A_SPLIT) + np.arange(len(posts))
     posts = posts.append_column("rank", pa.array(rank))
     for worker in range(workers):
@@ -61,6 +67,13 @@ def spread(
         known = pa.table({"print": prints[rows], "rank": rank[rows]})
         for packet in pack(PRINTS, known, order, plan.spool):
             yield worker, packet
+
+
+def matchers(router: RoutingTable, workers: int, starts: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+    """A matrix (post, worker) of who has to match posts; `leaves[starts[i]:starts[i + 1]]` are those of post i."""
+    out = np.zeros((len(starts) - 1, workers), np.bool_)
+    out[np.repeat(np.arange(len(out)), np.diff(starts)), router.owners(workers)[leaves]] = True
+    return out
 
 
 def at_home(posts: pa.Table) -> np.ndarray:
@@ -85,11 +98,11 @@ def come_elsewhere(prints: np.ndarray, posts: pa.Table, others: pa.Table | None)
 
 def whereabouts(plan: Plan, leaves: np.ndarray, worker: int) -> np.ndarray:
     """The worker whose segments would have an earlier copy of each post, given its leaf; -1 where any of them may."""
-    router = plan.router
-    if not router.textual:
+    router, beside = plan.router, plan.former is not None
+    if not router.textual and not beside:
         return np.full(len(leaves), worker)
     if plan.settings.keep == "none":  # then only results tell, and those may be anyone's
-        return np.where(router.is_textual(leaves), -1, worker)
+        return np.where(router.is_textual(leaves) | beside, -1, worker)
     return router.whereabouts(leaves, plan.settings.workers)
 
 

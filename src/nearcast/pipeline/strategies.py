@@ -76,7 +76,7 @@ def decide(name: str, measured: Measured, ratio: float | None = None) -> Move | 
 
 def rebuilt(measured: Measured, ratio: float) -> Move | None:
     """Global load adjustment (seed 001 §V-B): the router made anew from a recent sample, if that is worth it by the
-    loads of Definition 1 on the sample under both.
+    loads of Definition 1 on the sample under both. Both stay for a while (`pipeline.former`).
     """
     old, sample = measured.partition, measured.sample
     if not len(sample.posts):
@@ -91,8 +91,8 @@ def rebuilt(measured: Measured, ratio: float) -> Move | None:
     if new.extent != old.extent or new.cells != old.cells:  # cells cannot be compared
         loads = replace(measured.loads, leaf_load=after * scale)
         queries, posts = float(len(sample.queries)), float(len(sample.posts))
-        return Move("global", cause, new, loads, queries, posts, current * scale, fresh * scale)
-    return move_of(old, measured.loads, new, after * scale, "global", cause)
+        return Move("global", cause, new, loads, queries, posts, current * scale, fresh * scale, gradual=True)
+    return replace(move_of(old, measured.loads, new, after * scale, "global", cause), gradual=True)
 
 
 def pays(move: Move) -> bool:

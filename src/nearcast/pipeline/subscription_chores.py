@@ -153,7 +153,7 @@ class SubscriptionChores(Rewriting):
     def lost(self, rows: Rows, ref: SegmentRef) -> np.ndarray:
         if ref.asks != RANGE or not self.manifest.adjustments or not len(rows):
             return np.zeros(len(rows), np.bool_)
-        return ~self.plan.router.keepers(rows, self.plan.settings.workers)[0][:, self.worker]
+        return ~self.plan.keepers(rows)[0][:, self.worker]
 
     def write_subscriptions(self, rows: Rows, old: list[SegmentRef], ended: int) -> SegmentRef:
         if old[0].asks == RELEVANT:
@@ -161,7 +161,7 @@ class SubscriptionChores(Rewriting):
             facts = {**new.facts, "ended": ended, "folded": self.plan.batch - 1}
             return self.ref(SUBSCRIPTIONS, new.name, len(rows), new.size, old, **facts)
         code = rows.code
-        if is_nearest(old[0]) or not self.plan.router.shares:  # else their words have led them to this worker
+        if is_nearest(old[0]) or not self.plan.shares:  # else their words have led them to this worker
             code = file_codes(rows.code, rows.code_offsets, *open_frequencies(self.plan))
         if is_nearest(old[0]):
             rows = Rows(**{**rows.__dict__, "code": code})

@@ -24,7 +24,7 @@ def once_in_all(plan: Plan, reports: Sequence[Report]) -> None:
     Only where an id was subscribed again, and a router sends a post to several workers.
     """
     again = plan.manifest.counts.get("again", 0) + sum(report.counts.get("again", 0) for report in reports)
-    if not plan.router.shares or not again:
+    if not plan.shares or not again:
         return
     seen = np.empty(0, np.uint64)
     for report in sorted(reports, key=lambda each: each.worker):

@@ -19,6 +19,7 @@ from nearcast.pipeline.beats import late_pairs, open_standing, reporting_refs
 from nearcast.pipeline.chores import do_chores
 from nearcast.pipeline.closest import Closest
 from nearcast.pipeline.dictionary import new_words
+from nearcast.pipeline.former import LEAF
 from nearcast.pipeline.lists import words_of_posts, write_learnt
 from nearcast.pipeline.observe import observe, watched
 from nearcast.pipeline.pairs import once, results_of
@@ -36,7 +37,7 @@ from nearcast.state.manifest import REJECTS as REJECTED
 from nearcast.state.results import LATE, MATCH, Results
 from nearcast.state.terms import TermTable
 
-ROUTED = ("wanted", "near", "counted", "tallied", "ranked", "home", "rank")  # columns of packets that no segment has
+ROUTED = ("wanted", "near", "counted", "tallied", "ranked", "home", "rank", LEAF)  # columns that no segment has
 
 
 def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
@@ -143,10 +144,14 @@ class Task(Ops):
 
     def _reported(self, rows: Rows, matches: Matches, posts: pa.Table) -> Matches:
         """Of the pairs found those that are this worker's to report."""
-        router, workers = self.plan.router, self.plan.settings.workers
-        if not router.shares:
+        router, former, workers = self.plan.router, self.plan.former, self.plan.settings.workers
+        if not self.plan.shares:
             return matches
-        return router.reported(matches, rows, self.columns, posts["leaf"].to_numpy(), self.worker, workers)
+        stored = posts["leaf"].to_numpy()
+        if former is not None:
+            leaves = stored, posts[LEAF].to_numpy()
+            return former.reported(router, matches, rows, self.columns, leaves, self.worker, workers)
+        return router.reported(matches, rows, self.columns, stored, self.worker, workers)
 
     def keep(self, posts: pa.Table, late: np.ndarray) -> None:
         """Store this worker's posts, and what their words teach; with `--keep none` those that windows need."""

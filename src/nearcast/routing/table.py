@@ -126,13 +126,16 @@ class RoutingTable:
         offsets: np.ndarray,
         stored: np.ndarray,
         summary: np.ndarray = EVERYTHING,
+        cells: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """(starts, leaves): the distinct leaves that must match each post, given the one that stores it. In nodes that
-        are cut by the queries' words, a summary rules some out.
+        are cut by the queries' words, a summary rules some out; `cells` are the posts' in it, where it is not this
+        table's own.
         """
         if not self.shares:
             return np.arange(len(stored) + 1), stored
-        cells = self.summary_cells(lon, lat) if len(summary) else np.empty(0, np.int32)
+        if cells is None or not len(summary):
+            cells = self.summary_cells(lon, lat) if len(summary) else np.empty(0, np.int32)
         nodes = self.node_of_leaf[stored]
         return match_leaves(
             _as(stored, np.int32), frozen(nodes), self._kind, self._first, *_posts(terms, offsets), self._words,
@@ -224,12 +227,20 @@ class RoutingTable:
         """Of the pairs that a worker has found those that it reports: each pair is reported by one."""
         if not self.shares or not len(matches.posts):
             return matches
-        who = reporters(
+        who = self.reporters(matches, rows, posts, stored, workers)
+        own = (who == worker) | (who < 0)
+        return Matches(matches.posts[own], matches.rows[own], matches.candidates)
+
+    def reporters(
+        self, matches: Matches, rows: Rows, posts: PostColumns, stored: np.ndarray, workers: int
+    ) -> np.ndarray:
+        """The worker that reports each pair; -1 where only one can have found it."""
+        if not self.shares:
+            return np.full(len(matches.posts), np.int32(-1))
+        return reporters(
             _as(matches.posts, np.int64), _as(matches.rows, np.int64), frozen(self.node_of_leaf[stored]), self._kind,
             self._first, self.owners(workers), posts.terms, posts.offsets, rows.code, rows.code_offsets, self._words,
         )  # fmt: skip
-        own = (who == worker) | (who < 0)
-        return Matches(matches.posts[own], matches.rows[own], matches.candidates)
 
     # -- workers -------------------------------------------------------------------------------------------------------
 

@@ -53,8 +53,9 @@ class Manifest:
 
     `query_id` and `batch` name the streaming batch it came from; `next_seq` numbers results, `next_op` ops. `router`
     is the routing table's name, and `aligned` the layout (`Plan.layout`) for which each worker's own segments have
-    every subscription that it keeps. `settings` are what the state was created with. `counts` are totals since then.
-    `adjustments` are the last changes of the routing table for the sake of balance, the newest last.
+    every subscription that it keeps. `former`, if there is one, is the table that subscriptions from before op `before`
+    still follow (`pipeline.former`), since batch `batch`. `settings` are what the state was created with. `counts` are
+    totals since then. `adjustments` are the last changes of the routing table for the sake of balance, the newest last.
     """
 
     version: int = 0
@@ -66,6 +67,7 @@ class Manifest:
     next_op: int = 0
     router: str | None = None
     aligned: str | None = None
+    former: dict[str, Any] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     load: list[dict[str, Any]] = field(default_factory=list)

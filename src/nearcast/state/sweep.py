@@ -27,7 +27,7 @@ def sweep(state: StateDirectory, grace: float = GRACE, now: float | None = None)
             removed += 1
             continue
         manifest = Manifest.from_json(path.read_text(encoding="utf-8"))
-        kept |= {ref.name for ref in manifest.segments} | {manifest.router}
+        kept |= {ref.name for ref in manifest.segments} | {manifest.router, (manifest.former or {}).get("router")}
     for folder in FOLDERS:
         for path in (state.root / folder).rglob("*"):
             if path.is_file() and _name(state.root, path) not in kept:
