@@ -56,7 +56,7 @@ def sort_in_place(values, n):
         _sift(values, begin, n)
     for end in range(n - 1, 0, -1):
         values[0], values[end] = values[end], values[0]
-        _sift(values, 0, end)
+        _sift(values, np.int64(0), end)  # a literal would be a type of its own, and compiled for it
 
 
 @njit(cache=True, nogil=True)
