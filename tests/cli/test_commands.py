@@ -63,6 +63,15 @@ def test_a_search_prints_a_table_and_the_candidates_checked(nearcast: Cli, small
     assert "flood in the subway" in said.out and "3 rows" in said.err and "candidates checked" in said.err
 
 
+def test_a_search_that_finds_nothing_says_so_where_no_post_has_the_attribute(nearcast: Cli, small_state: Path) -> None:
+    said = nearcast("search", "--state", small_state, "SELECT * FROM stream WHERE Price > 1", "--format", "json")
+    assert (said.code, said.out) == (0, "")
+    assert "no post has an attribute Price" in said.err and "did you mean price?" in said.err
+    for none in ("price > 100", "length > 1000", "Price IS NULL"):
+        said = nearcast("search", "--state", small_state, f"SELECT * FROM stream WHERE {none}", "--format", "json")
+        assert (said.code, said.err) == (0, "")
+
+
 def test_explain_prints_the_plan(nearcast: Cli, small_state: Path) -> None:
     said = nearcast("search", "--state", small_state, f"EXPLAIN {FLOOD}", "--format", "json")
     steps = {row["step"] for row in objects(said)}
@@ -102,6 +111,20 @@ def test_a_result_is_one_line_that_fits(width: int) -> None:
     assert "\n" not in line and len(line) <= width
 
 
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([{"term": "flood", "count": 1200}, {"term": "rain", "count": 3}], "flood 1,200, rain 3"),
+        ([{"count(id)": 4, "topic": "food"}, {"count(id)": 1, "topic": None}], 'count(id)=4 topic="food", count(id)=1'),
+        ([{"term": "a", "count": 1, "error": 2}], 'term="a" count=1 error=2'),
+        ([], "nothing"),
+    ],
+)
+def test_a_report_of_terms_or_of_aggregates_is_one_line(rows: list[dict[str, Any]], told: str) -> None:
+    row = {"query_id": "q", "seq": 1, "batch": 1, "kind": "report", "window_end": 0, "rows": rows}
+    assert told in result_line(row, 300)
+
+
 # -- ops ---------------------------------------------------------------------------------------------------------------
 
 
@@ -124,6 +147,18 @@ def test_unsubscribing_finds_out_whether_an_id_is_a_number(nearcast: Cli, own_st
     for name in ("floods", "17", "18"):
         assert nearcast("unsubscribe", "--state", own_state, name).code == 0
     assert [op["id"] for op in inbox(own_state)] == ["floods", 17, "18"]
+
+
+def test_unsubscribing_what_neither_stands_nor_waits_is_said_and_waits_all_the_same(
+    nearcast: Cli, own_state: Path
+) -> None:
+    for _ in range(2):
+        said = nearcast("unsubscribe", "--state", own_state, "flods")
+        assert said.code == 0 and "no subscription flods stands" in said.err
+    nearcast("subscribe", "--state", own_state, "--id", "flods", LATER)
+    assert not nearcast("unsubscribe", "--state", own_state, "flods").err
+    assert not nearcast("unsubscribe", "--state", own_state, "floods").err
+    assert [op["op"] for op in inbox(own_state)] == ["unsubscribe"] * 2 + ["subscribe"] + ["unsubscribe"] * 2
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,11 @@ def clock(parts: list[list[Post]]) -> int:
 
 
 def agrees(found: Any, value: Any) -> bool:
-    """Whether a value is the one expected; a column of mixed values tells all of them as text."""
+    """Whether a value is the one expected; a column of mixed values tells all of them as text, one of whole numbers and
+    fractions as doubles.
+    """
+    if isinstance(found, float) and isinstance(value, int):
+        return found == float(value)
     if not isinstance(found, str) or isinstance(value, str) or value is None:
         return bool(found == value) and (found is None) == (value is None)
     if isinstance(value, bool):
@@ -175,6 +179,7 @@ def one(function: str, values: list[Any]) -> Any:
 
 
 LARGE = 2**63 - 1
+EARLY = datetime(1960, 5, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +206,9 @@ LARGE = 2**63 - 1
         ("min", [inf], inf),
         ("max", [-inf], -inf),
         ("max", ["z", True], None),
+        ("min", [LARGE, EARLY, 10**18], 10**18),
+        ("max", [LARGE, EARLY, -(10**18)], EARLY),
+        ("min", [EARLY, "z"], EARLY),
         ("count", ["z", True, None, 1, 2.5], 4),
     ],
 )
@@ -226,6 +234,8 @@ COUNT = Output("n", Measure("count"))
         ([1, 2, None], pa.int64()),
         ([1.5, 2.0], pa.float64()),
         ([1, 2.5], pa.float64()),
+        ([2**60 + 1, 2.5], pa.float64()),
+        ([2**60 + 1, 5.0], pa.int64()),
         (["a", None], pa.string()),
         ([True, False], pa.bool_()),
         ([datetime(2026, 5, 1, tzinfo=UTC)], pa.timestamp("us", tz="UTC")),
@@ -239,6 +249,12 @@ def test_a_column_has_the_type_of_its_values(values: list[Any], kind: pa.DataTyp
     groups = aggregate(segment_of(numbers(values)), None, shape_of(query))
     table = rows_of(query, groups, no_words)
     assert table.schema.field("price").type == kind and table.schema.field("n").type == pa.int64()
+
+
+def test_whole_numbers_that_are_no_doubles_are_told_exactly_where_all_extremes_are_whole() -> None:
+    query = AggregateQuery(outputs=(Output("x", Measure("max", "price")),), group_by=("shop",))
+    assert [row["x"] for row in answer([numbers([2**60 + 1, 5.0])], query)] == [2**60 + 1, 5]
+    assert [row["x"] for row in answer([numbers([2**60 + 1, 5.5])], query)] == [2.0**60, 5.5]
 
 
 def test_mixed_values_are_told_as_text() -> None:

@@ -1,6 +1,8 @@
 """Series counted together have what they have when each is counted alone."""
 
+from collections import Counter
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -9,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.index.columns import coded
-from nearcast.index.groups import Shape
-from nearcast.index.partials import Counted, Partials, count
+from nearcast.index.groups import MISSING, REAL, STRING, WHOLE, Shape
+from nearcast.index.partials import Counted, Partials, class_of
 from nearcast.index.rows import frozen
 from nearcast.index.series import Series
 from nearcast.index.together import Together
+from nearcast.index.values import string_hashes
 from nearcast.model.ops import BEGINNING
 
 MINUTE = 60_000_000
@@ -47,6 +50,45 @@ def facts(partials: Partials) -> dict[tuple[Any, ...], tuple[Any, ...]]:
             ]
             out[key] = (int(groups.posts[row]), *measured, sorted(terms))
     return out
+
+
+def one_by_one(pairs: list[tuple[tuple[Any, ...], Series]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """The same of each post and series, in plain Python."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for (half, kind, price, n, words), series in pairs:
+        ts = half * (MINUTE // 2)
+        if ts < series.start:
+            continue
+        post = {"kind": kind, "price": price, "n": n, "words": set(words)}
+        by = [
+            key_of(series.number),
+            key_of(-(-ts // series.interval)),
+            *(key_of(post[name]) for name in series.shape.by),
+        ]
+        key = (class_of(series.shape), *(each[0] for each in by), *(each[1] for each in by))
+        groups.setdefault(key, []).append({"measured": [post[name] for name in series.shape.measured], **post})
+    return {key: totals(key[0], posts) for key, posts in groups.items()}
+
+
+def key_of(value: Any) -> tuple[int, int]:
+    if value is None:
+        return MISSING, 0
+    if isinstance(value, str):
+        return STRING, int(string_hashes(pa.array([value]))[0])
+    return (WHOLE, int(value)) if value == int(value) else (REAL, int(np.float64(value).view(np.int64)))
+
+
+def totals(shape: Shape, posts: list[dict[str, Any]]) -> tuple[Any, ...]:
+    columns = []
+    for at in range(len(shape.measured)):
+        there = [post["measured"][at] for post in posts if post["measured"][at] is not None]
+        numbers = [value for value in there if not isinstance(value, str)]
+        kinds = {STRING if isinstance(each, str) else REAL if isinstance(each, float) else WHOLE for each in there}
+        least, greatest = min(numbers, default=inf), max(numbers, default=-inf)
+        columns.append((len(there), len(numbers), sum(numbers), least, greatest, sum(1 << kind for kind in kinds)))
+    words = Counter(word for post in posts for word in post["words"])
+    measured = [list(each) for each in zip(*columns, strict=True)] if columns else [[]] * 6
+    return (len(posts), *measured, sorted(words.items()) if shape.terms else [])
 
 
 @st.composite
@@ -83,9 +125,8 @@ def test_counted_together_is_counted_alone(series: list[Series], rows: Any, data
     met = [(p, c) for p in range(len(rows)) for c in range(int(condition.max()) + 1) if data.draw(st.booleans())]
     post, which = (np.array([pair[at] for pair in met], np.int64) for at in range(2))
     together = Together(series, condition).count(posts, post, which)
-    pairs = [(p, s) for p, c in met for s in range(len(series)) if condition[s] == c]
-    alone = count(series, posts, *(np.array([pair[at] for pair in pairs], np.int64) for at in range(2)))
-    assert facts(together) == facts(alone)
+    pairs = [(rows[p], series[s]) for p, c in met for s in range(len(series)) if condition[s] == c]
+    assert facts(together) == one_by_one(pairs)
 
 
 def test_series_of_one_condition_are_counted_once_whatever_they_are_grouped_by() -> None:

@@ -47,7 +47,11 @@ SYNTAX = [
     ("SELECT * FROM stream FOR 72«»", "ends too early", "a unit such as hours or km"),
     ("SELECT * FROM stream; «SELECT» 1", "SELECT does not", "the end"),
 ]
+R = "ORDER BY RELEVANCE(POINT(1, 2), 'x', 0.5) DESC LIMIT 5"
+D = "ORDER BY DISTANCE(loc, POINT(1, 2)) LIMIT 5"
 MEANING = [
+    (f"{W}«score» > 0.5 {R}", "score is worked out for the answer", "`score` in backticks"),
+    (f"{W}a = 1 AND «Distance_km» < 5 {D}", "distance_km is worked out for the answer", "an attribute's name"),
     (W + "loc INSIDE «dwontown»", "no region dwontown", "did you mean downtown?"),
     (W + "loc INSIDE «RCT»(1, 2, 3, 4)", "no region RCT", "did you mean RECT?"),
     (W + "loc INSIDE «RECT»(1, 2, 3)", "RECT has 3 of its values", "RECT(min_lon, min_lat, max_lon, max_lat)"),

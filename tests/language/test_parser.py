@@ -212,6 +212,16 @@ def test_columns(items, columns):
     assert query(f"SELECT {items} FROM stream").columns == columns
 
 
+@pytest.mark.parametrize(
+    ("column", "order"),
+    [("score", "RELEVANCE(POINT(1, 2), 'x', 0.5) DESC LIMIT 5"), ("distance_km", "DISTANCE(loc, POINT(1, 2)) LIMIT 5")],
+)
+def test_an_attribute_in_backticks_may_be_named_like_what_an_answer_is_ordered_by(column, order):
+    (asked,) = query(f"SELECT * FROM stream WHERE `{column}` > 3 ORDER BY {order}").predicates
+    assert (asked.name, asked.values) == (column, (3,))
+    assert query(f"SELECT * FROM stream WHERE {column} > 3").predicates == (asked,)
+
+
 def test_explain_asks_for_the_plan_only():
     explained = parse("EXPLAIN SELECT * FROM stream", TOKENIZER)
     assert explained.explain and explained.query == RangeQuery() and explained.sql == "EXPLAIN SELECT * FROM stream"

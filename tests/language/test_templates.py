@@ -9,6 +9,7 @@ from nearcast.language import parser as parsing
 from nearcast.language.syntax import read_select
 from nearcast.language.templates import read_template
 from nearcast.model.errors import QueryError
+from nearcast.model.regions import Circle
 from nearcast.text.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer()
@@ -51,6 +52,7 @@ def test_the_same_meaning_and_the_same_mistakes(text: str, n: str, m: str, s: st
     quick = outcome(sql)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parsing, "read_template", lambda sql: None)
+        patch.setattr(parsing, "_SHORT", -1)
         assert outcome(sql) == quick
 
 
@@ -67,3 +69,16 @@ def test_values_stand_where_they_stand() -> None:
 )
 def test_what_is_no_query_has_no_template(sql: str) -> None:
     assert read_template(sql) is None
+
+
+def test_a_text_that_names_a_region_means_what_the_name_stands_for_now() -> None:
+    sql = "SELECT Count(id) FROM stream WHERE loc INSIDE Here"
+    meant = [parse(sql, TOKENIZER, {"Here": Circle(lon, 0.0, 1.0)}).query.region for lon in (1.0, 2.0)]
+    assert meant == [Circle(1.0, 0.0, 1.0), Circle(2.0, 0.0, 1.0)]
+    with pytest.raises(QueryError):
+        parse(sql, TOKENIZER)
+
+
+def test_words_are_cut_as_the_tokenizer_cuts_them_however_often_a_text_was_read() -> None:
+    sql = "SELECT Count(id) FROM stream WHERE text CONTAINS 'café'"
+    assert parse(sql, TOKENIZER) != parse(sql, Tokenizer(keep_accents=True))

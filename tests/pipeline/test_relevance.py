@@ -202,6 +202,14 @@ def test_nothing_depends_on_what_a_process_remembers(tmp_path: Path) -> None:
         check_relevant(state, oracle)
 
 
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments are merged as soon as there are two."""
+    monkeypatch.setattr("nearcast.state.merging.to_merge.__defaults__", (2,))
+    monkeypatch.setattr("nearcast.state.merging.run_to_merge.__defaults__", (2,))
+
+
+@pytest.mark.usefixtures("often")
 def test_processes_that_take_turns_remember_what_was_and_do_what_is_right(tmp_path: Path) -> None:
     batches = batches_of(22, 14)
     state, oracle, given = StateDirectory(tmp_path), RelevantOracle(NOON), settings()
@@ -220,6 +228,7 @@ def test_processes_that_take_turns_remember_what_was_and_do_what_is_right(tmp_pa
         check_relevant(state, oracle)
 
 
+@pytest.mark.usefixtures("often")
 def test_a_batch_that_was_not_committed_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batches = batches_of(23, 12)
     state, oracle, given = StateDirectory(tmp_path), RelevantOracle(NOON), settings()

@@ -95,8 +95,8 @@ def check(found: Iterable[dict[str, Any]], expected: list[dict[str, Any]]) -> No
 
 
 def told(value: Any, meant: Any) -> Any:
-    """`meant`, if that is what `value` says: in a column of several kinds (or of whole numbers that are no doubles, and
-    others) everything is text, in one of whole and other numbers all are doubles, and a mean may be rounded twice.
+    """`meant`, if that is what `value` says: in a column of several kinds everything is text, in one of whole and other
+    numbers all are doubles, the nearest, and a mean may be rounded twice.
     """
     if isinstance(value, str) and not isinstance(meant, str):
         return meant if is_text_of(value, meant) else value

@@ -31,6 +31,10 @@ BULK: list[dict[str, Any]] = [
     {**GOOD, "text": "coffee AND NOT flood", "min_lon": 170, "min_lat": -1, "max_lon": -170, "max_lat": 2},
     {"text": "coffee"},
     {"lon": 3, "lat": 4, "k": 7},
+    {"lon": 0.1 + 0.2, "lat": -1e-07, "k": 7},
+    {"lon": 0.1 + 0.2, "lat": 1 / 3, "radius_km": 2 / 3, "for_seconds": 1234567.891},
+    {"min_lon": -1 / 3, "min_lat": -1e-07, "max_lon": 0.1 + 0.2, "max_lat": 2 / 3},
+    {"polygon": "POLYGON((0.30000000000000004 0, 1 0, 1 0.3333333333333333, 0.30000000000000004 0))"},
     {"window_seconds": 60, "sync_seconds": 10, "k": 3, "text": "x1"},
 ]
 

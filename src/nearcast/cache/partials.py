@@ -12,8 +12,7 @@ from nearcast.cache.space_saving import merge as merge_summaries
 from nearcast.index.aggregate import NO_WORDS, merge, regrouped
 from nearcast.index.groups import MEASURED, Groups, Shape
 from nearcast.index.rows import frozen
-from nearcast.index.values import number_values
-from nearcast.kernels.grouping import numbered, paired
+from nearcast.kernels.row_numbers import numbered_rows
 
 COUNTERS = 1_000  # m, of each group's summary
 
@@ -89,10 +88,7 @@ def combined(parts: Sequence[Partial]) -> Partial:
 def _places(parts: Sequence[Groups]) -> list[np.ndarray]:
     """Where each group of each part is in the sum of them: groups are numbered as they are first met."""
     kinds, values = (np.concatenate([getattr(each, name) for each in parts]) for name in ("kinds", "values"))
-    codes = np.zeros(len(kinds), np.int32)
-    for at in range(kinds.shape[1]):
-        more, found = number_values(kinds[:, at], np.ascontiguousarray(values[:, at]))
-        codes, _ = numbered(frozen(paired(frozen(codes), max(1, len(found)), frozen(more))), 0)
+    codes, _ = numbered_rows(frozen(kinds), frozen(values))
     ends = np.cumsum([0, *map(len, parts)]).tolist()
     return [codes[begin:end].astype(np.int64) for begin, end in pairwise(ends)]
 

@@ -1,13 +1,17 @@
 """`nearcast subscribe`, `unsubscribe`, `subscriptions`: ops by hand, and what stands."""
 
+import json
 import secrets
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nearcast.cli.options import Format, FormatOption, StateOption, existing, moment
 from nearcast.model.errors import BadInput
+
+if TYPE_CHECKING:
+    from nearcast.state.directory import StateDirectory
 
 TsOption = Annotated[
     str | None, typer.Option("--ts", metavar="TIME", help="When it counts from, in stream time; else the clock.")
@@ -50,7 +54,14 @@ def unsubscribe(
     ts: TsOption = None,
 ) -> None:
     """End a subscription, at the next batch."""
-    existing(state).add_to_inbox({"op": "unsubscribe", "id": _known(state, name), **_timed(ts)})
+    from nearcast.cli.tables import messages
+
+    directory = existing(state)
+    id_, found = _known(directory, name)
+    directory.add_to_inbox({"op": "unsubscribe", "id": id_, **_timed(ts)})
+    if not found:
+        note = f"nearcast: no subscription {name} stands: this waits in the inbox, and is a reject if none comes first"
+        messages().print(note, soft_wrap=True, markup=False)
 
 
 def subscriptions(
@@ -102,11 +113,16 @@ def _made_up(sql: str) -> str:
     return "-".join([*kept, secrets.token_hex(3)]) if kept else f"q-{secrets.token_hex(3)}"
 
 
-def _known(state: Any, name: str) -> str | int:
-    """The id as it was given: a number from a file is not the same id as its digits."""
+def _known(directory: "StateDirectory", name: str) -> tuple[str | int, bool]:
+    """The id as it was given, for a number from a file is not the same id as its digits; and whether it stands, or
+    comes before in the inbox.
+    """
     from nearcast.reader.subscriptions import Subscriptions
 
-    if not name.lstrip("-").isdigit():
-        return name
-    ids = {each.id for each in Subscriptions(state)}
-    return int(name) if name not in ids and int(name) in ids else name
+    found = Subscriptions(directory)
+    if found.has(name):
+        return name, True
+    if name.removeprefix("-").isdecimal() and found.has(int(name)):
+        return int(name), True
+    waiting = (json.loads(path.read_text("utf-8")) for path in directory.inbox.glob("*.jsonl"))
+    return name, any(op.get("op") == "subscribe" and op.get("id") == name for op in waiting)

@@ -65,7 +65,8 @@ def print_current(directory: Any, query: str | None, follow: bool, form: Format)
     if follow:
         raise BadInput("--current prints the answer as it stands: leave out --follow")
     found = read_current(Reader(directory), query)
-    print_rows(found, form, (*(found.columns or row_names(found.posts.column_names)), *found.measures))
+    columns = found.columns or row_names(found.posts.column_names)
+    print_rows(found, form, (*(name for name in columns if name not in found.measures), *found.measures))
 
 
 def print_lines(rows: Iterable[dict[str, Any]], flush: bool) -> None:
@@ -97,7 +98,7 @@ def result_line(row: dict[str, Any], width: int) -> str:
 
 def _rest(row: dict[str, Any]) -> str:
     if row["kind"] == "report":
-        told = ", ".join(f"{each['term']} {each['count']:,}" for each in row["rows"])
+        told = ", ".join(_reported(each) for each in row["rows"])
         return f"{row['skipped']:,} empty reports before are left out" if "skipped" in row else told or "nothing"
     if "rows" in row:
         return f"{len(row['rows'])} rows: {json.dumps(row['rows'], ensure_ascii=False)}"
@@ -108,3 +109,10 @@ def _rest(row: dict[str, Any]) -> str:
         [f"({row['lon']:.4f}, {row['lat']:.4f})"] if row.get("lon") is not None and row.get("lat") is not None else []
     )
     return " ".join([str(row.get("text") or ""), *place, *more]).strip()
+
+
+def _reported(row: dict[str, Any]) -> str:
+    """A row of a report: a term and its count, or the values of a group."""
+    if row.keys() == {"term", "count"}:
+        return f"{row['term']} {row['count']:,}"
+    return " ".join(f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in row.items())

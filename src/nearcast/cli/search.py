@@ -64,11 +64,14 @@ def search(
     from nearcast.reader.found import Found
     from nearcast.reader.opened import State
 
-    found = State(existing(state).root).search(sql, stop_words, idf)
+    opened = State(existing(state).root)
+    found = opened.search(sql, stop_words, idf)
     if isinstance(found, Explained):
         print_rows(found, form, ("step", "detail"))
         return
     print_rows(found, form, _columns(found))
+    if not len(found) and (doubt := opened.doubt(sql)):
+        messages().print(f"nearcast: {doubt}", soft_wrap=True, markup=False)
     if found.notice:
         messages().print(f"nearcast: {found.notice}", soft_wrap=True)
     if form is Format.table:

@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-import pyarrow as pa
 
-from nearcast.index.arrow import arrow
 from nearcast.index.columns import Column, column_of
 from nearcast.index.groups import MEASURED, Groups, Shape, Spelling
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import NOTHING, Question
 from nearcast.index.rows import frozen
 from nearcast.index.search_range import Looked, search_range
-from nearcast.index.values import NO_STRINGS, Values, number_values
+from nearcast.index.spelling import NO_SPELLING, united
+from nearcast.index.values import Values
 from nearcast.kernels.grouping import (
     add_groups,
     add_measured,
@@ -29,6 +28,7 @@ from nearcast.kernels.grouping import (
     tally,
     tally_pairs,
 )
+from nearcast.kernels.row_numbers import numbered_rows
 from nearcast.model.errors import BadInput
 
 MOST_GROUPS = 1_000_000
@@ -43,7 +43,7 @@ def search_groups(
 ) -> tuple[Groups, Looked]:
     """The aggregates of the posts that satisfy the question; `gone` are deleted rows, ascending."""
     size = len(segment)
-    if not _takes_all(segment, question):
+    if not takes_all(segment, question):
         hits = search_range(segment, question, gone)
         return aggregate(segment, hits.rows, shape), hits.looked
     rows = np.delete(segment.all_rows, gone) if len(gone) else None
@@ -53,7 +53,7 @@ def search_groups(
     return groups, Looked(size, "whole columns", f"all {size:,} posts are asked for", size)
 
 
-def _takes_all(segment: PostSegment, question: Question) -> bool:
+def takes_all(segment: PostSegment, question: Question) -> bool:
     """Whether nothing is asked of a post but a time that all have."""
     if question.kind or question.has_words or question.predicates or not len(segment):
         return False
@@ -93,11 +93,10 @@ def aggregate_columns(
     posts = np.full(1, count) if codes is None else tally(codes, size)
     whole, real = _measured(measured, codes, size, count)
     kept = np.flatnonzero(posts)
-    if len(kept) > (MOST_GROUPS if most is None else most):
-        raise too_many()
+    check_number(len(kept), most)
     counts = NO_WORDS
     if isinstance(words, tuple):
-        words = _words_of(*words)
+        words = words_of(*words)
     if words is not None:
         of, term, with_term = words(frozen(np.zeros(count, np.int32)) if codes is None else codes, size)
         counts = np.searchsorted(kept, of), term, with_term
@@ -105,10 +104,12 @@ def aggregate_columns(
         values = [each.take(kept) for each in values]
     kinds = np.stack([each.kinds for each in values], axis=1) if values else np.empty((len(kept), 0), np.uint8)
     bits = np.stack([each.values for each in values], axis=1) if values else np.empty((len(kept), 0), np.int64)
-    return _groups(shape, kinds, bits, posts[kept], whole[kept], real[kept], counts, _spelling(values))
+    return groups_of(
+        shape, kinds, bits, posts[kept], whole[kept], real[kept], counts, united([each.spelling for each in values])
+    )
 
 
-def _groups(
+def groups_of(
     shape: Shape, kinds: np.ndarray, values: np.ndarray, posts: np.ndarray, whole: np.ndarray, real: np.ndarray,
     words: Counts, spelling: Spelling,
 ) -> Groups:  # fmt: skip
@@ -125,14 +126,16 @@ def nothing(shape: Shape) -> Groups:
     width, of = len(shape.by), len(shape.measured)
     sums = np.empty((0, of, 3), np.int64), np.empty((0, of, 6))
     kinds, values = np.empty((0, width), np.uint8), np.empty((0, width), np.int64)
-    return _groups(shape, kinds, values, NOTHING, *sums, NO_WORDS, Spelling(NOTHING, NO_STRINGS))
+    return groups_of(shape, kinds, values, NOTHING, *sums, NO_WORDS, NO_SPELLING)
 
 
-def too_many() -> BadInput:
-    return BadInput(
-        f"more than {MOST_GROUPS:,} groups: GROUP BY fewer or coarser attributes (hour for minute, say), or ask for "
-        "fewer posts in the WHERE"
-    )
+def check_number(groups: int, most: int | None) -> None:
+    """Raises BadInput where there are more groups than `most`, or than an answer may have."""
+    if groups > (MOST_GROUPS if most is None else most):
+        raise BadInput(
+            f"more than {MOST_GROUPS:,} groups: GROUP BY fewer or coarser attributes (hour for minute, say), or ask "
+            "for fewer posts in the WHERE"
+        )
 
 
 # -- groups of one segment ---------------------------------------------------------------------------------------------
@@ -144,14 +147,14 @@ def _grouped(columns: Sequence[Column], count: int) -> tuple[np.ndarray | None, 
     """
     if not columns:
         return None, 1, []
-    codes, values = _keys(columns[0])
+    codes, values = keys_of(columns[0])
     size, parts = len(values), [values]
     if size > max(FEW, count):
         numbers, firsts = numbered(frozen(codes.astype(np.int64)), 0)
         parts = [values.take(codes[firsts])]
         codes, size = frozen(numbers), len(firsts)
     for column in columns[1:]:
-        more, values = _keys(column)
+        more, values = keys_of(column)
         span = size * len(values)
         keys = frozen(paired(codes, len(values), more))
         numbers, firsts = numbered(keys, span if span <= max(FEW, 8 * count) else 0)
@@ -160,7 +163,8 @@ def _grouped(columns: Sequence[Column], count: int) -> tuple[np.ndarray | None, 
     return codes, size, parts
 
 
-def _keys(column: Column) -> tuple[np.ndarray, Values]:
+def keys_of(column: Column) -> tuple[np.ndarray, Values]:
+    """The codes of a column, and its values, as they are grouped."""
     numbers, values = column.values.grouped
     return (column.codes if numbers is None else frozen(numbers[column.codes])), values
 
@@ -197,7 +201,9 @@ def _words(segment: PostSegment, rows: np.ndarray | None) -> Words:
     return count
 
 
-def _words_of(terms: np.ndarray, offsets: np.ndarray) -> Words:
+def words_of(terms: np.ndarray, offsets: np.ndarray) -> Words:
+    """Of posts whose terms lie one after the other, with the boundary 0."""
+
     def count(groups: np.ndarray, size: int) -> Counts:
         sizes = np.subtract(offsets[1:], offsets[:-1], dtype=np.int64)
         post = np.repeat(np.arange(len(groups)), sizes)
@@ -220,38 +226,28 @@ def merge(parts: Sequence[Groups], most: int | None = None) -> Groups:
     parts = [part for part in parts if len(part)]
     if len(parts) < 2:
         return parts[0] if parts else nothing(shape)
-    return _added_up(parts, most)
+    return added_up(parts, most)
 
 
 def regrouped(groups: Groups) -> Groups:
     """Groups whose keys have been changed: those that have the same ones now are added up."""
-    return _added_up([groups], len(groups)) if len(groups) else groups
+    return added_up([groups], len(groups)) if len(groups) else groups
 
 
-def _added_up(parts: Sequence[Groups], most: int | None) -> Groups:
+def added_up(parts: Sequence[Groups], most: int | None) -> Groups:
+    """As `merge`, of parts in which a group may be there several times."""
     shape = parts[0].shape
     kinds, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("kinds", "values"))
     if not len(kinds):
         return nothing(shape)
-    into, firsts = _number_groups(kinds, values)
-    if len(firsts) > (MOST_GROUPS if most is None else most):
-        raise too_many()
+    into, firsts = numbered_rows(frozen(kinds), frozen(values))
+    into = frozen(into)
+    check_number(len(firsts), most)
     sums = [frozen(np.concatenate([getattr(part, name) for part in parts])) for name in ("posts", *MEASURED)]
     posts, whole, real = add_groups(*(into, *sums, len(firsts)))
     words = _merge_words(parts, into) if shape.terms else NO_WORDS
-    spelling = _unite([part.spelling for part in parts])
-    return _groups(shape, kinds[firsts], values[firsts], posts, whole, real, words, spelling)
-
-
-def _number_groups(kinds: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(the number of each row's group, the first row of each)."""
-    if not kinds.shape[1]:
-        return frozen(np.zeros(len(kinds), np.int32)), np.zeros(1, np.int64)
-    codes, firsts = number_values(kinds[:, 0], np.ascontiguousarray(values[:, 0]))
-    for at in range(1, kinds.shape[1]):
-        more, found = number_values(kinds[:, at], np.ascontiguousarray(values[:, at]))
-        codes, firsts = numbered(frozen(paired(frozen(codes), len(found), frozen(more))), 0)
-    return frozen(codes), firsts
+    spelling = united([part.spelling for part in parts])
+    return groups_of(shape, kinds[firsts], values[firsts], posts, whole, real, words, spelling)
 
 
 def _merge_words(parts: Sequence[Groups], into: np.ndarray) -> Counts:
@@ -263,15 +259,3 @@ def _merge_words(parts: Sequence[Groups], into: np.ndarray) -> Counts:
     numbers, firsts = numbered(keys, 0)
     posts = np.bincount(numbers, np.concatenate([part.term_posts for part in parts]), len(firsts))
     return groups[firsts].astype(np.int64), terms[firsts], posts.astype(np.int64)
-
-
-def _unite(spellings: Sequence[Spelling]) -> Spelling:
-    hashes = np.concatenate([each.hashes for each in spellings])
-    known, first = np.unique(hashes, return_index=True)
-    strings = pa.concat_arrays([each.strings for each in spellings])
-    return Spelling(frozen(known), strings.take(arrow(first)))
-
-
-def _spelling(by: Sequence[Values]) -> Spelling:
-    found = [each.spelling() for each in by if len(each.strings)]
-    return _unite(found) if found else Spelling(NOTHING, NO_STRINGS)

@@ -47,8 +47,8 @@ class Groups:
     Of each measured attribute (groups × measured): `counts`, the posts that have it; of its numbers how many they are
     (`numbers`) and their sum, as the unevaluated sum of two doubles (`sums` + `low`: adding in any order gives the same
     to 100 bits or so, whole numbers exactly); of its numbers and times the `least` and the `greatest` (inf and -inf
-    where there is none), each with its own low part (a whole number of 64 bits is two doubles); and `seen`, the kinds
-    that its values have, one bit each (1 << WHOLE …).
+    where there is none), each with its own low part (a whole number of 64 bits is two doubles), any number being less
+    than any time; and `seen`, the kinds that its values have, one bit each (1 << WHOLE …).
     `term_group`, `term`, `term_posts`: in how many posts of a group a term occurs, where terms are counted.
     Without GROUP BY there is one group, or none where there are no posts.
     """

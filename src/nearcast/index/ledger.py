@@ -70,25 +70,27 @@ class Ledger:
         """Its segments, each with the number of its first post."""
         return [(ref, first_number(ref)) for ref in self.refs]
 
+    def origins(self) -> dict[int, int]:
+        """By the number of the first of posts that came together, what tells them from all others."""
+        parts = zip(self.refs, self.parts, strict=True)
+        return {
+            n: o
+            for ref, part in parts
+            for n, o in zip((first_number(ref) + part.came).tolist(), part.origin.tolist(), strict=True)
+        }
+
     @cached_property
     def deleted(self) -> np.ndarray:
         """Numbers of the posts that are deleted, sorted."""
-        return self.deleted_in(None)
+        erased = [first_number(ref) + part.erased for ref, part in zip(self.refs, self.parts, strict=True)]
+        return np.union1d(self.deleted_in(None), np.concatenate([np.empty(0, np.int64), *erased]))
 
     def deleted_in(self, batch: int | None) -> np.ndarray:
-        """Those that a batch has deleted, or all."""
+        """Those that a batch has deleted, or all that are not erased."""
         found = [np.empty(0, np.int64)]
-        if not self.manifest.of(DELETES):
-            return found[0]
-        for ref, part in zip(self.refs, self.parts, strict=True):
-            deletes = deletes_for(self.state, self.manifest, ref)
-            if batch is not None and len(deletes):
-                deletes = deletes.filter(pc.equal(deletes["batch"], batch))
-            if len(deletes):
-                near = np.flatnonzero(np.isin(part.id, deletes["id"].to_numpy()))
-                texts = take_posts(part.posts().select(["id_text"]), near)["id_text"].combine_chunks()
-                gone = are_deleted(part.id[near], texts, deletes.select(["id", "id_text"]))
-                found.append(first_number(ref) + near[gone])
+        if self.manifest.of(DELETES):
+            for ref in self.refs:
+                found.append(first_number(ref) + deleted_rows(self.state, self.manifest, ref, batch))
         return np.sort(np.concatenate(found))
 
     def take(self, numbers: np.ndarray) -> pa.Table:
@@ -110,9 +112,12 @@ class Ledger:
         part = self._by_name[name]
         return PostColumns(part.lon, part.lat, part.ts, part.terms, part.offsets)
 
-    def vectors(self, ref: SegmentRef, idf: Idf) -> Vectors:
+    def vectors(self, ref: SegmentRef, idf: Idf, since: int = 0) -> Vectors:
+        """The posts of a segment, from one of its rows on."""
         part = self._by_name[ref.name]
-        return Vectors.of(part.lon, part.lat, part.terms, part.offsets, idf)
+        offsets = part.offsets[since:]
+        terms = part.terms[offsets[0] :] if since else part.terms
+        return Vectors.of(part.lon[since:], part.lat[since:], terms, offsets - offsets[0] if since else offsets, idf)
 
 
 _opened: dict[tuple[str, ...], tuple[tuple[LedgerPart, ...], int, np.ndarray, np.ndarray, np.ndarray]] = {}
@@ -131,6 +136,20 @@ def open_part(state: StateDirectory, ref: SegmentRef) -> LedgerPart:
             _parts.clear()
         _parts[path] = LedgerPart.open(state.path(ref.name))
     return _parts[path]
+
+
+def deleted_rows(state: StateDirectory, manifest: Manifest, ref: SegmentRef, batch: int | None = None) -> np.ndarray:
+    """The posts of a segment that a batch has deleted, or all that are not erased."""
+    deletes = deletes_for(state, manifest, ref)
+    if batch is not None and len(deletes):
+        deletes = deletes.filter(pc.equal(deletes["batch"], batch))
+    if not len(deletes):
+        return np.empty(0, np.int64)
+    part = open_part(state, ref)
+    near = np.flatnonzero(np.isin(part.id, deletes["id"].to_numpy()))
+    texts = take_posts(part.posts().select(["id_text"]), near)["id_text"].combine_chunks()
+    found = near[are_deleted(part.id[near], texts, deletes.select(["id", "id_text"]))]
+    return np.setdiff1d(found, part.erased)
 
 
 def _laid_out(

@@ -9,19 +9,19 @@ file that has many intervals of a series has layers above them (STAR's MT-index,
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nearcast.index.aggregate import aggregate_columns, merge, regrouped
+from nearcast.index.aggregate import merge, regrouped, words_of
+from nearcast.index.aggregate_rows import Amounts, Keys, aggregate_rows
 from nearcast.index.columns import Column
-from nearcast.index.groups import MEASURED, WHOLE, Groups, Shape, Spelling
+from nearcast.index.groups import MEASURED, Groups, Shape, Spelling
 from nearcast.index.layers import Layers
 from nearcast.index.rows import frozen, take_lists
 from nearcast.index.series import Series
-from nearcast.index.values import NO_STRINGS, Values
-from nearcast.kernels.grouping import numbered
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.files import write_table
 
@@ -148,31 +148,48 @@ class Counted:
     column: Callable[[str], Column]
 
 
-def count(series: Sequence[Series], posts: Counted, post: np.ndarray, of: np.ndarray) -> Partials:
-    """What pairs of a post and a series (its place in `series`) add; a series that has a start, only from then on."""
-    starts = np.array([each.start for each in series], np.int64)
-    lengths = np.array([each.interval for each in series], np.int64)
-    classes: dict[Shape, int] = {}
-    which = np.array([classes.setdefault(each.shape, len(classes)) for each in series], np.int64)
-    since = posts.ts[post] >= starts[of]
-    post, of = post[since], of[since]
-    numbers = Values(np.full(len(series), WHOLE, np.uint8), np.array([s.number for s in series], np.int64), NO_STRINGS)
-    intervals = interval_of(posts.ts[post], lengths[of])
-    found: list[Partials] = []
-    kinds = which[of].astype(np.uint16 if len(classes) < 1 << 16 else np.int64)
-    order = np.argsort(kinds, kind="stable")
-    bounds = np.searchsorted(kinds[order], np.arange(len(classes) + 1))
-    for shape, number in classes.items():
-        some = order[bounds[number] : bounds[number + 1]]
-        if not len(some):
-            continue
-        rows = frozen(post[some])
-        codes, firsts = numbered(frozen(intervals[some]), 0)
-        times = Values(np.full(len(firsts), WHOLE, np.uint8), intervals[some][firsts], NO_STRINGS)
-        keys = [Column(frozen(of[some].astype(np.int32)), numbers), Column(frozen(codes), times)]
-        keys += [posts.column(name).take(rows) for name in shape.by]
-        measured = [posts.column(name).take(rows) for name in shape.measured]
-        words = take_lists(posts.terms, posts.offsets, rows) if shape.terms else None
-        into = class_of(shape)
-        found.append(Partials({into: aggregate_columns(into, keys, measured, len(rows), words, ANY)}))
-    return Partials.merged(found)
+class Counters:
+    """Series that posts are counted for, batch after batch: those of one class together."""
+
+    def __init__(self, series: Sequence[Series]) -> None:
+        self.numbers, self.starts, self.lengths = (
+            np.array([getattr(each, name) for each in series], np.int64) for name in ("number", "start", "interval")
+        )
+        shapes = sorted({each.shape for each in series}, key=lambda shape: (repr(class_of(shape)), repr(shape)))
+        places = {shape: place for place, shape in enumerate(shapes)}
+        self.shapes = shapes
+        kind = np.uint16 if len(shapes) < 1 << 16 else np.int64
+        self.shape_of = np.array([places[each.shape] for each in series], kind)
+
+    def count(self, posts: Counted, post: np.ndarray, of: np.ndarray) -> Partials:
+        """What pairs of a post and a series (its place) add; a series that has a start, only from then on."""
+        since = posts.ts[post] >= self.starts[of]
+        if not since.all():
+            post, of = post[since], of[since]
+        shapes = self.shape_of[of]
+        order = np.argsort(shapes, kind="stable")
+        post, of = post[order], of[order]
+        bounds = np.searchsorted(shapes[order], np.arange(len(self.shapes) + 1))
+        intervals = interval_of(posts.ts[post], self.lengths[of])
+        parts = {}
+        for into, alike in groupby(range(len(self.shapes)), lambda place: class_of(self.shapes[place])):
+            there = [place for place in alike if bounds[place] < bounds[place + 1]]
+            if not there:
+                continue
+            begin, end = bounds[there[0]], bounds[there[-1] + 1]
+            keys = Keys.empty(end - begin, len(into.by))
+            keys.values[:, 0], keys.values[:, 1] = self.numbers[of[begin:end]], intervals[begin:end]
+            measured = [Amounts.empty(end - begin) for _ in into.measured]
+            spellings = []
+            for place in there:
+                rows = slice(bounds[place] - begin, bounds[place + 1] - begin)
+                some = frozen(post[bounds[place] : bounds[place + 1]])
+                for at, name in enumerate(self.shapes[place].by):
+                    column = posts.column(name).take(some)
+                    keys.fill(rows, AHEAD + at, column)
+                    spellings.append(column.values.grouped[1].spelling)
+                for amounts, name in zip(measured, self.shapes[place].measured, strict=True):
+                    amounts.fill(rows, posts.column(name).take(some))
+            words = words_of(*take_lists(posts.terms, posts.offsets, frozen(post[begin:end]))) if into.terms else None
+            parts[into] = aggregate_rows(into, keys, measured, spellings, words, ANY)
+        return Partials(parts)

@@ -7,31 +7,28 @@ posts (STAR rolls views up in the same way, seed 003 §4.1.1). Frequent terms ar
 because a finer group has hardly fewer terms than its posts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
+from typing import Any
 
 import numpy as np
 
-from nearcast.index.aggregate import merge, regrouped
+from nearcast.index.aggregate import added_up, merge
 from nearcast.index.groups import MEASURED, Groups, Shape
-from nearcast.index.partials import AHEAD, ANY, Counted, Partials, class_of, count
+from nearcast.index.partials import AHEAD, ANY, Counted, Counters, Partials, class_of
 from nearcast.index.series import Series
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How groups of a base, of the shape `base`, become those of a series: which of its attributes and measures."""
+class Recipes:
+    """How groups of bases become those of series of one class. Row i: the base, the number of the series, how many
+    intervals are one of its; and which attributes and measures of the base are its own.
+    """
 
-    base: Shape
-    by: tuple[int, ...]
-    measured: tuple[int, ...]
-    shape: Shape
-
-    @classmethod
-    def of(cls, base: Shape, shape: Shape) -> "Recipe":
-        by = (*range(AHEAD), *(AHEAD + base.by.index(name) for name in shape.by))
-        return cls(class_of(base), by, tuple(base.measured.index(name) for name in shape.measured), class_of(shape))
+    series: np.ndarray
+    by: np.ndarray
+    measured: np.ndarray
 
 
 class Together:
@@ -49,26 +46,34 @@ class Together:
         self.by_condition = order  # bases, those of a condition side by side
         self.starts = np.searchsorted(conditions_of[order], np.arange(condition.max(initial=-1) + 2))
         self.alone = np.array([series[some[0]].number if len(some) == 1 else -1 for some in self.members], np.int64)
+        self.counters = Counters(self.bases)
         self.recipes = self._recipes()
 
-    def _recipes(self) -> dict[Recipe, np.ndarray]:
-        """Of the bases that have several series: (base, number of the series, how many intervals are one of its)."""
-        found: dict[Recipe, list[tuple[int, int, int]]] = {}
+    def _recipes(self) -> dict[tuple[Shape, Shape], Recipes]:
+        """Of the bases that have several series, by the classes of base and series."""
+        found: dict[tuple[Shape, Shape], list[tuple[list[int], list[int], list[int]]]] = {}
         for base, some in zip(self.bases, self.members, strict=True):
             for each in (self.series[at] for at in some if len(some) > 1):
-                recipe = Recipe.of(base.shape, each.shape)
-                found.setdefault(recipe, []).append((base.number, each.number, each.interval // base.interval))
-        return {recipe: np.array(several, np.int64) for recipe, several in found.items()}
+                by = [*range(AHEAD), *(AHEAD + base.shape.by.index(name) for name in each.shape.by)]
+                measured = [base.shape.measured.index(name) for name in each.shape.measured]
+                row = [base.number, each.number, each.interval // base.interval]
+                classes = class_of(base.shape), class_of(each.shape)
+                found.setdefault(classes, []).append((row, by, measured))
+        return {
+            classes: Recipes(*(np.array(part, np.int64) for part in zip(*rows, strict=True)))
+            for classes, rows in found.items()
+        }
 
     def count(self, posts: Counted, post: np.ndarray, condition: np.ndarray) -> Partials:
         """What pairs of a post and the conditions that it meets add to all series."""
         sizes = self.starts[condition + 1] - self.starts[condition]
         at = runs(self.starts[condition], sizes)
-        return self.dealt_out(count(self.bases, posts, np.repeat(post, sizes), self.by_condition[at]))
+        return self.dealt_out(self.counters.count(posts, np.repeat(post, sizes), self.by_condition[at]))
 
     def dealt_out(self, counted: Partials) -> Partials:
         """What was counted of bases, by series."""
         parts: dict[Shape, list[Groups]] = {}
+        derived = set()
         for shape, groups in counted.parts.items():
             number = self.alone[groups.values[:, 0]]
             single = np.flatnonzero(number >= 0)
@@ -80,26 +85,31 @@ class Together:
             if len(single) < len(groups):
                 for made in self._derived(groups.take(np.argsort(groups.values[:, 0], kind="stable"))):
                     parts.setdefault(made.shape, []).append(made)
-        return Partials({shape: merge(some, ANY) for shape, some in parts.items()})
+                    derived.add(made.shape)
+        return Partials({s: (added_up if s in derived else merge)(some, ANY) for s, some in parts.items()})
 
-    def _derived(self, groups: Groups) -> list[Groups]:
-        """Of groups in the order of their bases: those of the series, for each recipe."""
-        bases, found = groups.values[:, 0], []
-        for recipe, several in self.recipes.items():
-            if recipe.base != groups.shape:
+    def _derived(self, groups: Groups) -> Iterator[Groups]:
+        """Of groups in the order of their bases: what they are to series, class by class; the same group may be there
+        several times.
+        """
+        bases = groups.values[:, 0]
+        for (base, shape), recipes in self.recipes.items():
+            if base != groups.shape:
                 continue
-            begins = np.searchsorted(bases, several[:, 0])
-            sizes = np.searchsorted(bases, several[:, 0], side="right") - begins
+            begins = np.searchsorted(bases, recipes.series[:, 0])
+            sizes = np.searchsorted(bases, recipes.series[:, 0], side="right") - begins
             if not sizes.sum():
                 continue
             some = groups.take(runs(begins, sizes))
-            values = np.ascontiguousarray(some.values[:, recipe.by])
-            values[:, 0] = np.repeat(several[:, 1], sizes)
-            values[:, 1] = -(-values[:, 1] // np.repeat(several[:, 2], sizes))
-            columns = {name: getattr(some, name)[:, recipe.measured] for name in MEASURED}
-            kinds = np.ascontiguousarray(some.kinds[:, recipe.by])
-            found.append(regrouped(replace(some, shape=recipe.shape, kinds=kinds, values=values, **columns)))
-        return found
+            of = np.repeat(np.arange(len(sizes)), sizes)
+            kinds, values = (np.take_along_axis(each, recipes.by[of], axis=1) for each in (some.kinds, some.values))
+            values[:, 0] = recipes.series[of, 1]
+            values[:, 1] = -(-values[:, 1] // recipes.series[of, 2])
+            measured = recipes.measured[of]
+            columns: dict[str, Any] = {
+                name: np.take_along_axis(getattr(some, name), measured, axis=1) for name in MEASURED
+            }
+            yield replace(some, shape=shape, kinds=kinds, values=values, **columns)
 
 
 def runs(begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:

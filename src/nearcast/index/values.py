@@ -92,6 +92,7 @@ class Values:
         codes, firsts = number_values(normal.kinds, normal.values)
         return (None, normal) if len(firsts) == len(normal) else (codes, normal.take(firsts))
 
+    @cached_property
     def spelling(self) -> Spelling:
         """Each string once."""
         if not len(self.strings):
@@ -139,7 +140,9 @@ class Values:
         return pa.table(columns)
 
     def arrow(self) -> pa.Array:
-        """As one array: of the type of their kind; of doubles where numbers are mixed, if all are; else of strings."""
+        """As one array: of the type of their kind; numbers of both kinds as whole numbers where all are whole and one
+        is no double, else as doubles, the nearest; other mixtures as strings.
+        """
         if self.uniform >= 0 and self.uniform != MISSING:
             return self._only(self.uniform)
         have = set(np.unique(self.kinds).tolist()) - {MISSING}
@@ -147,7 +150,10 @@ class Values:
             return self._only(have.pop())
         if not have:
             return pa.nulls(len(self), pa.null())
-        if have == {WHOLE, REAL} and not self.numbers[1][self.kinds == WHOLE].any():
+        if have == {WHOLE, REAL}:
+            normal = self.normal()
+            if self.numbers[1][self.kinds == WHOLE].any() and not (normal.kinds == REAL).any():
+                return normal._only(WHOLE)
             return pc.coalesce(self._only(REAL), self._only(WHOLE).cast(pa.float64(), safe=False))
         texts = [self._only(STRING)] if STRING in have else []
         for kind in sorted(have - {STRING}):

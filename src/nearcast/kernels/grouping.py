@@ -14,6 +14,7 @@ from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.varint import get
 
 REAL, TIME, MISSING = 1, 2, 5  # of the kinds in index/groups.py: numbers are not above REAL, nor times above TIME
+NUMBERS, TIMES = 3, 4  # bits of the kinds seen
 
 AHEAD = 8  # keys, whose slots are asked for beforehand
 _SPLIT = 134217729.0  # 2^27 + 1
@@ -177,11 +178,28 @@ def _times(high, low, weight):
     return _add(product, rest, low * factor, 0.0)
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _extend(real, before, seen, least, least_low, greatest, greatest_low):
+    """Take in the least and the greatest of values of the kinds `seen`, where there were some of the kinds `before`:
+    the least is a number where any value is one, the greatest a time.
+    """
+    if (seen & NUMBERS != 0) == (before & NUMBERS != 0):
+        if least < real[2] or (least == real[2] and least_low < real[3]):
+            real[2], real[3] = least, least_low
+    elif seen & NUMBERS:
+        real[2], real[3] = least, least_low
+    if (seen & TIMES != 0) == (before & TIMES != 0):
+        if greatest > real[4] or (greatest == real[4] and greatest_low > real[5]):
+            real[4], real[5] = greatest, greatest_low
+    elif seen & TIMES:
+        real[4], real[5] = greatest, greatest_low
+
+
 @njit(cache=True, nogil=True)
 def add_measured(groups, codes, weights, kinds, high, low, whole, real):
     """Add one attribute's values to those of their groups: value `codes[i]`, of so many posts (one each where there are
     no weights), to group `groups[i]`. `whole` has posts, numbers and the kinds seen of each group; `real` has the sum
-    (high and low), the least and the greatest (alike).
+    (high and low), the least and the greatest (alike). A number is less than any time.
     """
     for i in range(groups.size):
         code = codes[i]
@@ -190,15 +208,13 @@ def add_measured(groups, codes, weights, kinds, high, low, whole, real):
             continue
         group = groups[i]
         weight = weights[i] if weights.size else np.int64(1)
+        bit, before = np.int64(1) << np.int64(kind), whole[group, 2]
         whole[group, 0] += weight
-        whole[group, 2] |= np.int64(1) << np.int64(kind)
+        whole[group, 2] = before | bit
         if kind > TIME:
             continue
         value, rest = high[code], low[code]
-        if value < real[group, 2] or (value == real[group, 2] and rest < real[group, 3]):
-            real[group, 2], real[group, 3] = value, rest
-        if value > real[group, 4] or (value == real[group, 4] and rest > real[group, 5]):
-            real[group, 4], real[group, 5] = value, rest
+        _extend(real[group], before, bit, value, rest, value, rest)
         if kind <= REAL:
             whole[group, 1] += weight
             more, rest = _times(value, rest, weight)
@@ -222,14 +238,10 @@ def add_groups(into, posts, counts, numbers, sums, low, least, least_low, greate
             to_whole, to_real = whole[into[i], j], real[into[i], j]
             to_whole[0] += counts[i, j]
             to_whole[1] += numbers[i, j]
-            to_whole[2] |= seen[i, j]
             to_real[0], to_real[1] = _add(to_real[0], to_real[1], sums[i, j], low[i, j])
-            value, rest = least[i, j], least_low[i, j]
-            if value < to_real[2] or (value == to_real[2] and rest < to_real[3]):
-                to_real[2], to_real[3] = value, rest
-            value, rest = greatest[i, j], greatest_low[i, j]
-            if value > to_real[4] or (value == to_real[4] and rest > to_real[5]):
-                to_real[4], to_real[5] = value, rest
+            kinds = np.int64(seen[i, j])
+            _extend(to_real, to_whole[2], kinds, least[i, j], least_low[i, j], greatest[i, j], greatest_low[i, j])
+            to_whole[2] |= kinds
     return out, whole, real
 
 

@@ -27,6 +27,8 @@ class Tokenizer(Protocol):
 
     def tokens(self, text: str) -> list[tuple[str, int]]: ...
 
+    def __hash__(self) -> int: ...
+
 
 def parse_contains(text: str, tokenizer: Tokenizer) -> Expression:
     """The expression of a CONTAINS that stands alone, as in a column of bulk subscriptions."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 
 from nearcast.language.aggregates import aggregate, beat, is_aggregate, limit, lone_topk
 from nearcast.language.conditions import conditions
@@ -11,7 +12,18 @@ from nearcast.language.measures import number_of_terms, whole
 from nearcast.language.messages import nearest, pointed, shown
 from nearcast.language.places import point_of
 from nearcast.language.relevance import RELEVANCE, is_relevance, relevance
-from nearcast.language.syntax import Call, Clause, Item, Name, Order, Select, read_select, span_of
+from nearcast.language.syntax import (
+    Call,
+    Clause,
+    Condition,
+    Inside,
+    Item,
+    Name,
+    Order,
+    Select,
+    read_select,
+    span_of,
+)
 from nearcast.language.templates import read_template
 from nearcast.model.errors import QueryError
 from nearcast.model.queries import AggregateQuery, NearestQuery, Query, RangeQuery, RelevantQuery, Statement, TermsQuery
@@ -20,6 +32,8 @@ from nearcast.model.regions import Region
 _COLUMNS = {"id": "id", "ts": "ts", "time": "ts", "lon": "lon", "lat": "lat", "text": "text"}
 _DISTANCE = "DISTANCE(loc, POINT(lon, lat))"
 _Clauses = Mapping[str, Clause]
+_SHORT = 2_000  # characters, of texts that are remembered
+_REMEMBERED = 4_096  # texts
 
 
 def parse(sql: str, tokenizer: Tokenizer, regions: Mapping[str, Region] | None = None) -> Statement:
@@ -28,11 +42,27 @@ def parse(sql: str, tokenizer: Tokenizer, regions: Mapping[str, Region] | None =
     Raises QueryError, whose message points at the word, for anything that has no meaning or none yet.
     """
     known = {} if regions is None else regions
+    found = _lasting(sql, tokenizer) if len(sql) <= _SHORT else None
+    if found is not None:
+        return found
     quick = read_template(sql)
     if quick is not None:
         with suppress(QueryError):  # it is found again below, with the place where it stands
             return _meaning(sql, quick, tokenizer, known)
     return _meaning(sql, read_select(sql), tokenizer, known)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _lasting(sql: str, tokenizer: Tokenizer) -> Statement | None:
+    """What `sql` means whatever has a name, for as long as it is asked again; None where it is a mistake, or names a
+    region.
+    """
+    quick = read_template(sql)
+    if quick is None or any(isinstance(each, Inside) and isinstance(each.region, Name) for each in quick.where):
+        return None
+    with suppress(QueryError):
+        return _meaning(sql, quick, tokenizer, {})
+    return None
 
 
 def _meaning(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[str, Region]) -> Statement:
@@ -46,6 +76,7 @@ def _meaning(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[st
     if "WINDOW" in clauses and not scored:
         message = "WINDOW is for the most relevant (ORDER BY RELEVANCE); anything else is asked over a time"
         raise pointed(sql, clauses["WINDOW"].span, message, "time AFTER '4 hours ago' in the WHERE")
+    _check_computed(sql, select, "score" if scored else "distance_km" if "ORDER" in clauses else "")
     where = vars(conditions(sql, select, tokenizer, regions))
     query: Query
     if topk:
@@ -109,6 +140,15 @@ def _check_posts(sql: str, clauses: _Clauses) -> None:
         raise pointed(sql, clauses["SYNC"].span, message)
     if "ORDER" in clauses:
         _check_order(sql, clauses["ORDER"])
+
+
+def _check_computed(sql: str, select: Select, column: str) -> None:
+    """What an answer is ordered by is worked out for the posts that meet the WHERE, so the WHERE cannot ask for it."""
+    for condition in select.where:
+        if isinstance(condition, Condition) and not condition.name.quoted and condition.name.text.lower() == column:
+            message = f"{column} is worked out for the answer, and the WHERE is about the post itself"
+            expected = f"an attribute's name, `{column}` in backticks if posts have one of this name"
+            raise pointed(sql, condition.name.span, message, expected)
 
 
 def _check_order(sql: str, clause: Clause) -> None:

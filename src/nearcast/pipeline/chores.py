@@ -19,6 +19,7 @@ from nearcast.pipeline.beats import open_standing
 from nearcast.pipeline.lists import merge_learnt
 from nearcast.pipeline.partials import needed, read_partials, spent
 from nearcast.pipeline.plan import Plan
+from nearcast.pipeline.relevance.chores import LedgerChores
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.rewriting import Rewriting
 from nearcast.pipeline.subscription_chores import SubscriptionChores
@@ -65,6 +66,7 @@ class Chores(Rewriting):
             self.merge_partials()
             self.merge_plain()
             self.merge_keywords()
+            LedgerChores(self.plan, self.worker, self.report).merge_ledger()
 
     # -- posts ---------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.pipeline.align import align
 from nearcast.pipeline.batch import begin, create
-from nearcast.pipeline.plan import open_router
+from nearcast.pipeline.compiling import Kernels, compiling
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.sampling import sampled_ops
 from nearcast.pipeline.session import local_session, prime
@@ -26,7 +26,7 @@ from nearcast.pipeline.settings import DERIVE, IDF_PERIOD, KEEP_SIZE, Inputs, Se
 from nearcast.pipeline.source import OPS_LOG
 from nearcast.pipeline.strategies import check_balanced
 from nearcast.pipeline.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
-from nearcast.pipeline.warmup import is_warm, warm_up, warm_up_later, warm_up_words
+from nearcast.pipeline.warmup import is_warm
 from nearcast.routing.routers import DEFAULT, check_router
 from nearcast.sinks.files import deliver
 from nearcast.sources.derive.chosen import check, read_specs
@@ -61,45 +61,44 @@ def run(
     with WriterLock(directory):
         if directory.exists():
             check_checkpoint(directory)
-        with opened(directory, inputs, settings, memory, say) as spark:
-            say("streaming")
+        with compiling() as kernels, opened(directory, inputs, settings, memory, say, kernels) as spark:
+            kernels.then(lambda: say("streaming"))
             packets = read_packets(spark, directory, settings, inputs)
-            return follow(directory, settings, packets, drain, on_commit, stop, sink)
+            return follow(directory, settings, packets, drain, on_commit, stop, sink, kernels)
 
 
 @contextmanager
 def opened(
-    state: StateDirectory, inputs: Inputs, settings: Settings, memory: str, say: Callable[[str], None]
+    state: StateDirectory,
+    inputs: Inputs,
+    settings: Settings,
+    memory: str,
+    say: Callable[[str], None],
+    kernels: Kernels,
 ) -> Iterator[SparkSession]:
-    """The state made ready, kernels compiled and Spark started: each takes its time, so they take it together."""
+    """The state made ready and Spark started: each takes its time, so they take it together. Kernels still compile."""
     if is_warm():
         say("starting Spark")
     else:
         say("compiling kernels and starting Spark (half a minute, the first time only)")
     create(state, settings)
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(local_session, cores(), memory, state.root / "spark.log")
-        compiling = pool.submit(warm_up)
         try:
             begin(state, settings, lambda: sample_of(inputs), lambda: sampled_ops(inputs))
             align(state, settings)
             sweep(state)
             empty_spool(state)
-            compiling.result()
-            if open_router(str(state.root), state.newest().router or "").textual:
-                warm_up_words()
+            kernels.start(state)
         except BaseException:
             starting.result().stop()
             raise
     spark = starting.result()
     threading.Thread(target=prime, args=(spark,), daemon=True).start()
-    later = warm_up_later()
     try:
         yield spark
     finally:
         spark.stop()
-        if later is not None:
-            later.terminate()
 
 
 def follow(
@@ -110,6 +109,7 @@ def follow(
     on_commit: OnCommit | None,
     stop: threading.Event | None,
     sink: str | None = None,
+    kernels: Kernels | None = None,
 ) -> Manifest:
     """Start the query, keep the house between batches, and wait for its end."""
     stop = stop or threading.Event()
@@ -124,8 +124,10 @@ def follow(
             swept[0] = time.monotonic()
         if on_commit is not None:
             on_commit(manifest, reports)
+        if kernels is not None:
+            kernels.rest(sum(report.counts.get("posts", 0) for report in reports))
 
-    pipeline = Pipeline(state, settings, committed)
+    pipeline = Pipeline(state, settings, committed, None if kernels is None else lambda: kernels.ready(stop))
     if sink is not None:
         deliver(state, state.newest(), sink)
     query = pipeline.start(packets, drain)

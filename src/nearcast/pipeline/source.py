@@ -84,15 +84,17 @@ class NearcastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.inputs.world is None:
             logs[POSTS_LOG].extend(list(self.inputs.posts), patient=patient)
             return {"ops": logs[OPS_LOG].total, "posts": logs[POSTS_LOG].total}
+        if self.inputs.rate is not None and logs[OPS_LOG].total > start["ops"]:  # its clock starts after the first ops
+            return {"ops": logs[OPS_LOG].total, "posts": start["posts"]}
         return {"ops": logs[OPS_LOG].total, "posts": max(start["posts"], self.due(start["posts"]))}
 
     def due(self, position: int) -> int:
-        """How many posts the generator should have made by now."""
+        """How many posts the generator should have made by now; it begins with those of a second."""
         count = self.inputs.count if self.inputs.count is not None else 1 << 60
         if self.inputs.rate is None:
             return count
         if self.clock is None:
-            self.clock = (time.monotonic(), position)
+            self.clock = (time.monotonic() - 1.0, position)
         began, base = self.clock
         return min(count, base + int((time.monotonic() - began) * self.inputs.rate))
 

@@ -35,16 +35,24 @@ OnCommit = Callable[[Manifest, list[Report]], None]
 
 
 class Pipeline:
-    """A state, the settings of a run, and what is to be told when a batch is committed."""
+    """A state, the settings of a run, what is to be told when a batch is committed, and what each batch waits for."""
 
-    def __init__(self, state: StateDirectory, settings: Settings, on_commit: OnCommit | None = None) -> None:
+    def __init__(
+        self,
+        state: StateDirectory,
+        settings: Settings,
+        on_commit: OnCommit | None = None,
+        ready: Callable[[], None] | None = None,
+    ) -> None:
         self.state = state
         self.settings = settings
         self.on_commit = on_commit or (lambda manifest, reports: None)
+        self.ready = ready or (lambda: None)
         self.failure: BaseException | None = None
 
     def process(self, packets: DataFrame, batch: int) -> None:
         """The path of one batch: routed packets → workers → reports → the next manifest."""
+        self.ready()
         began, query_id, manifest = time.perf_counter(), self.query_id(), self.state.newest()
         if is_replay(manifest, query_id, batch):
             return

@@ -1,20 +1,24 @@
 """Compiling the kernels before they are needed, once per machine, on two cores.
 
 Numba keeps what it compiled in the user's cache directory. Without this every Python worker of Spark would compile
-the same functions at the same time, at its first batch. Each half runs the real code on a handful of posts, so that
-the kernels are compiled for just the arrays they will meet.
+the same functions at the same time, at its first batch. Each part runs the real code on a handful of posts, so that
+the kernels are compiled for just the arrays they will meet. What the first batches of range subscriptions call is
+compiled first, in two processes; everything else follows when the stream has had its first posts (`compiling`).
 """
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from nearcast.index.post_layout import LISTED_ROWS
 from nearcast.index.posts import PostSegment, write_posts
 from nearcast.kernels.grid import may_match
 from nearcast.model.ops import CODE_LAST, OPS
@@ -32,6 +36,8 @@ from nearcast.pipeline.work import work
 from nearcast.reader.reader import Reader
 from nearcast.routing.partition import BY_POST, BY_QUERY, Partition
 from nearcast.routing.table import RoutingTable
+from nearcast.sources.formats import whole_file
+from nearcast.sources.op_records import read_ops
 from nearcast.sources.records import normalise
 from nearcast.sources.world import World
 from nearcast.state.directory import StateDirectory
@@ -66,16 +72,28 @@ SEARCHES = (
 
 
 def posts_and_words(folder: Path) -> None:
-    """Normalising, tokenising, storing."""
-    write_posts(folder / "fresh", tokenised(200))
-    PostSegment(folder / "fresh").columns(np.arange(10))
+    """Tokenising posts, storing them, reading ops."""
+    write_posts(folder / "fresh", tokenised(LISTED_ROWS))
     tokenizer = Tokenizer()
     texts = pa.array(["coffee rain"])
     tokenizer.words_of(texts, tokenizer.terms(texts)[0])
-    bulk = pa.table({"op": ["subscribe"], "id": [1], "id_text": pa.nulls(1, pa.string()), "ts": pa.nulls(1, pa.int64()),
-                     "sql": pa.nulls(1, pa.string()), "min_lon": [0.0], "min_lat": [0.0], "max_lon": [1.0],
-                     "max_lat": [1.0], "text": ["coffee rain"]})  # fmt: skip
-    file_ops(encode_ops(bulk, tokenizer)[0], frequencies([]))
+    (folder / "ops.jsonl").write_text(json.dumps({"op": "subscribe", "id": "u", "sql": SUBSCRIPTION}) + "\n")
+    raw, _ = read_ops(whole_file(str(folder / "ops.jsonl")))
+    file_ops(encode_ops(raw, tokenizer)[0], frequencies([]))
+
+
+def bulk(folder: Path) -> None:
+    """Subscriptions in columns, and posts read again from a segment."""
+    tokenizer = Tokenizer()
+    write_posts(folder / "stored", tokenised(200))
+    stored = PostSegment(folder / "stored")
+    stored.columns(np.arange(10)), stored.all()
+    columns = pa.table({
+        "op": ["subscribe"], "id": [1], "id_text": pa.nulls(1, pa.string()), "ts": pa.nulls(1, pa.int64()),
+        "sql": pa.nulls(1, pa.string()), "min_lon": [0.0], "min_lat": [0.0], "max_lon": [1.0], "max_lat": [1.0],
+        "text": ["coffee rain"],
+    })  # fmt: skip
+    file_ops(encode_ops(columns, tokenizer)[0], frequencies([]))
 
 
 def tokenised(count: int) -> pa.Table:
@@ -209,14 +227,23 @@ def is_warm() -> bool:
 
 def warm_up() -> None:
     """Compile what a stream needs and is not compiled yet: half a minute once, nothing from then on."""
-    if is_warm():
-        return
-    with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
-        other = in_background("warmup.posts_and_words", name)
-        subscriptions(Path(name))
-        other.wait()
-        rest(Path(name))
-    mark(STREAMING)
+    if not is_warm():
+        with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
+            finish(Path(name), other_half(Path(name)))
+
+
+def other_half(folder: Path) -> "subprocess.Popen[bytes]":
+    """Compile what subscriptions need in another process."""
+    return in_background("warmup.subscriptions", str(folder))
+
+
+def finish(folder: Path, other: "subprocess.Popen[bytes]", stopped: Callable[[], bool] = lambda: False) -> None:
+    """Compile what posts need, wait for the other half, and see that nothing was left out."""
+    posts_and_words(folder)
+    other.wait()
+    if not stopped():
+        rest(folder)
+        mark(STREAMING)
 
 
 def warm_up_words() -> None:
@@ -228,9 +255,10 @@ def warm_up_words() -> None:
 
 
 def warm_up_searches() -> None:
-    """Compile what sealing, searching, the nearest, reporting, balancing and relevance need."""
+    """Compile what bulk subscriptions, sealing, searching, the nearest, reporting, balancing and relevance need."""
     if not SEARCHING.exists():
         with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
+            bulk(Path(name))
             searches(Path(name))
             nearest(Path(name))
             reports(Path(name))

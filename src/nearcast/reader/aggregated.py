@@ -13,13 +13,14 @@ from nearcast.cache.cached_answers import CachedAnswers
 from nearcast.cache.given import Given
 from nearcast.cache.partials import Partial, combined
 from nearcast.cache.snapshot import Searched, Segments
-from nearcast.index.aggregate import merge, nothing, search_groups
+from nearcast.index.aggregate import aggregate, merge, search_groups, takes_all
+from nearcast.index.aggregate_rows import aggregate_several
 from nearcast.index.answers import shape_of
 from nearcast.index.derived import DERIVED
 from nearcast.index.groups import Groups, Shape
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import Question
-from nearcast.index.search_range import Looked
+from nearcast.index.search_range import Looked, search_range
 from nearcast.language import check_attributes, check_numbers
 from nearcast.model.queries import AggregateQuery, Query, Statement
 from nearcast.reader.coarsely import Coarse
@@ -28,6 +29,7 @@ from nearcast.reader.found import Answered, Effort
 from nearcast.reader.rows import iso, records
 
 PARALLEL_ROWS = 1_000_000
+FEW_ROWS = 10_000  # of a segment, which are grouped together with those of others
 Part = tuple[PostSegment, np.ndarray]  # a segment, and its deleted rows
 Named = tuple[str, PostSegment, np.ndarray]
 
@@ -71,14 +73,19 @@ class Aggregated(Answered):
 def groups_of(parts: Sequence[Part], question: Question, shape: Shape) -> tuple[Groups, list[Looked]]:
     """The groups of all segments, and how each was searched; large ones on all cores at once."""
 
-    def search(part: Part) -> tuple[Groups, Looked]:
+    def search(part: Part) -> tuple[Groups | Part, Looked]:
         segment, gone = part
-        return search_groups(segment, question, shape, gone)
+        if shape.terms or takes_all(segment, question):
+            return search_groups(segment, question, shape, gone)
+        hits = search_range(segment, question, gone)
+        few = len(hits.rows) <= FEW_ROWS
+        return (segment, hits.rows) if few else aggregate(segment, hits.rows, shape), hits.looked
 
     many = sum(len(segment) > PARALLEL_ROWS for segment, _ in parts) > 1
     found = list(cores().map(search, parts)) if many else [search(part) for part in parts]
-    some = [groups for groups, _ in found if len(groups)]
-    return (merge(some) if some else nothing(shape)), [looked for _, looked in found]
+    some = [each for each, _ in found if isinstance(each, Groups)]
+    together = aggregate_several([each for each, _ in found if not isinstance(each, Groups)], shape)
+    return merge([together, *some]), [looked for _, looked in found]
 
 
 def cached_groups(

@@ -9,7 +9,7 @@ from typing import Any
 
 from nearcast.cache.cached_answers import CachedAnswers
 from nearcast.language import parse
-from nearcast.model.errors import BadInput, NearcastError
+from nearcast.model.errors import BadInput, NearcastError, QueryError
 from nearcast.reader.current import Current, read_current
 from nearcast.reader.explain import Explained, explain
 from nearcast.reader.reader import Answer, Reader
@@ -79,6 +79,15 @@ class State:
                 missing = error
                 self._seen = 0
         raise NearcastError(f"{self.directory.root}: a file of the state is missing: {missing}")
+
+    def doubt(self, sql: str) -> str | None:
+        """Why a search of posts may have found nothing: it asks for an attribute that no post has."""
+        reader = self.reader
+        try:
+            reader.check_attributes(parse(sql, reader.tokenizer, reader.regions))
+        except QueryError as mistake:
+            return str(mistake)
+        return None
 
     def results(
         self, query: str | int | None = None, since_seq: int = 0, follow: bool = False

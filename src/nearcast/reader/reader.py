@@ -106,7 +106,12 @@ class Reader:
         check_search(statement)
         if idf is not None and not isinstance(statement.query, RelevantQuery):
             raise BadInput("a version of the idf is for ORDER BY RELEVANCE: this search has no scores")
-        if self.refs and asks_for_attributes(statement.query):
+        if asks_for_attributes(statement.query):
+            self.check_attributes(statement)
+
+    def check_attributes(self, statement: Statement) -> None:
+        """Raises QueryError where there are posts, and none has an attribute that the answer depends on."""
+        if self.refs:
             derived = [spec.partition("=")[0] for spec in self.manifest.settings.get("derive") or ()]
             check_known(statement, {**{name: set(ATTRIBUTE_KINDS) for name in derived}, **self.attributes})
 

@@ -16,7 +16,10 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def iso(micros: int) -> str:
     """A time as ISO 8601 in UTC, with as many digits as it needs."""
-    moment = EPOCH + timedelta(microseconds=micros)
+    try:
+        moment = EPOCH + timedelta(microseconds=micros)
+    except OverflowError:  # a subscription may end after the year 9999
+        return f"{np.datetime64(micros, 'us')}Z"
     text = moment.strftime("%Y-%m-%dT%H:%M:%S") if moment.year > 999 else moment.isoformat()[:19]
     fraction = f".{moment.microsecond:06d}".rstrip("0") if moment.microsecond else ""
     return f"{text}{fraction}Z"

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from nearcast.index.arrow import arrow
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Segment
 from nearcast.index.subscriptions import EndLog
@@ -30,7 +33,7 @@ class Subscription:
     """One version of a subscription: its results are the posts whose time is in [start, end), None for no bound.
 
     `sql` is the text it was made from, or one that means the same where it came as columns. It is `standing`, `waiting`
-    while the clock has not reached its start, or `ended`.
+    while the clock has not reached its start, or `ended`; one that was replaced before any post has neither bound.
     """
 
     id: str | int
@@ -73,6 +76,20 @@ class Subscriptions:
         """How many stand or wait."""
         return int((self._places[:, 4] < 2).sum())
 
+    def has(self, id_: str | int) -> bool:
+        """Whether one stands or waits under this very id: a number is not its digits."""
+        alive = self._places[self._places[:, 4] < 2]
+        for number, (rows, _) in enumerate(self.parts):
+            at = alive[alive[:, 1] == number, 2]
+            texts = rows.id_text.take(arrow(at)) if len(rows.id_text) else pa.nulls(len(at), pa.string())
+            if isinstance(id_, str):
+                found = pc.fill_null(pc.equal(texts, id_), False)
+            else:
+                found = pc.and_(texts.is_null(), arrow(rows.id[at] == id_))
+            if pc.any(found).as_py():
+                return True
+        return False
+
     def __iter__(self) -> Iterator[Subscription]:
         """Those that stand or wait."""
         return self.all(ended=False)
@@ -87,7 +104,7 @@ class Subscriptions:
                     id=int(rows.id[row]) if name is None else name,
                     sql=(rows.sql[row].as_py() if len(rows.sql) else None) or self._written(rows, row),
                     start=None if begin == BEGINNING else begin,
-                    end=None if stop == NEVER else stop,
+                    end=None if stop in (BEGINNING, NEVER) else stop,
                     status=(STANDING, WAITING, ENDED)[status],
                 )
 
@@ -104,10 +121,10 @@ class Subscriptions:
         life = int(rows.life[row])
         if rows.nearest[row]:
             lon, lat, k = rows.points[row].tolist()
-            order = f" ORDER BY DISTANCE(loc, POINT({lon:.10g}, {lat:.10g})) LIMIT {int(k)}"
+            order = f" ORDER BY DISTANCE(loc, POINT({_exact(lon)}, {_exact(lat)})) LIMIT {int(k)}"
         if rows.relevant[row]:
             order = self._relevance(rows, row)
-        return f"SELECT {what} FROM stream{where}{order}" + (f" FOR {life / 1e6:g} SECONDS" if life != NEVER else "")
+        return f"SELECT {what} FROM stream{where}{order}" + (f" FOR {life / 1e6:.15g} SECONDS" if life != NEVER else "")
 
     def _relevance(self, rows: Rows, row: int) -> str:
         lon, lat, k, alpha, reach, posts, window = rows.tastes[row].tolist()
@@ -172,9 +189,9 @@ def _region(rows: Rows, row: int) -> str:
     shape = rows.shape[rows.shape_offsets[row] : rows.shape_offsets[row + 1]].tolist()
     kind = rows.kinds[row]
     if kind == RECT:
-        return f"loc INSIDE RECT({', '.join(f'{value:.10g}' for value in rows.boxes[row].tolist())})"
+        return f"loc INSIDE RECT({', '.join(map(_exact, rows.boxes[row].tolist()))})"
     if kind == CIRCLE:
-        return f"loc INSIDE CIRCLE({shape[0]:.10g}, {shape[1]:.10g}, {shape[2]:.10g} km)"
+        return f"loc INSIDE CIRCLE({', '.join(map(_exact, shape[:3]))} km)"
     return f"loc INSIDE POLYGON('{_wkt(shape)}')" if kind == POLYGON else ""
 
 
@@ -182,7 +199,7 @@ def _wkt(shape: list[float]) -> str:
     rings, at = [], 0
     while at < len(shape):
         count = int(shape[at])
-        pairs = [f"{shape[at + 1 + 2 * i]:.10g} {shape[at + 2 + 2 * i]:.10g}" for i in range(count)]
+        pairs = [f"{_exact(shape[at + 1 + 2 * i])} {_exact(shape[at + 2 + 2 * i])}" for i in range(count)]
         if pairs and pairs[0] != pairs[-1]:
             pairs.append(pairs[0])
         rings.append("(" + ", ".join(pairs) + ")")

@@ -9,17 +9,17 @@ from nearcast.index.window_posts import WindowPosts
 
 @dataclass
 class Followed:
-    """Posts of the segments `names`, by the number of their first post."""
+    """Posts of the ledger, with the origins that they had when they were added."""
 
-    names: dict[int, str] = field(default_factory=dict)
+    origins: dict[int, int] = field(default_factory=dict)
     posts: WindowPosts = field(default_factory=WindowPosts)
 
     def fits(self, ledger: Ledger) -> bool:
         """Whether all that it has is in the ledger, or was: a batch may have been tried and not committed."""
-        there = {first: ref.name for ref, first in ledger.firsts()}
+        there = ledger.origins()
         end = ledger.base + len(ledger.order)
-        known = all(there.get(first, name) == name for first, name in self.names.items())
-        return known and self.posts.end <= end and all(f in self.names for f in there if f < self.posts.end)
+        known = all(there.get(first, origin) == origin for first, origin in self.origins.items())
+        return known and self.posts.end <= end and all(f in self.origins for f in there if f < self.posts.end)
 
 
 _windows: dict[tuple[str, int], Followed] = {}
@@ -35,8 +35,9 @@ def open_window(ledger: Ledger, versions: IdfSet, version: int) -> WindowPosts:
         known = _windows[root, version] = Followed()
     idf = versions.at(version)
     for ref, first in ledger.firsts():
-        if first not in known.names:
-            known.posts.add(ledger.vectors(ref, idf), first)
-    known.names = {first: ref.name for ref, first in ledger.firsts()}
+        since = max(0, known.posts.end - first)
+        if since < ref.rows:
+            known.posts.add(ledger.vectors(ref, idf, since), first + since)
+    known.origins = ledger.origins()
     known.posts.drop(ledger.base)
     return known.posts

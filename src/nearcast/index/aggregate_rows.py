@@ -1,0 +1,108 @@
+"""Aggregates of posts whose attributes are not of one segment, or not the same for all: of few posts of several
+segments, and of pairs of posts and series that are grouped by different attributes.
+
+Where `aggregate` numbers the codes of columns, here rows of values are numbered, all at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearcast.index.aggregate import NO_WEIGHTS, NO_WORDS, Words, aggregate, check_number, groups_of, keys_of, nothing
+from nearcast.index.columns import Column, column_of
+from nearcast.index.groups import STRING, WHOLE, Groups, Shape, Spelling
+from nearcast.index.posts import PostSegment
+from nearcast.index.rows import frozen
+from nearcast.index.spelling import distinct, spelt, united
+from nearcast.kernels.grouping import add_measured, tally
+from nearcast.kernels.row_numbers import numbered_rows
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What posts are grouped by, as it is grouped (`Values.grouped`): kinds and values, a row a post."""
+
+    kinds: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def empty(cls, count: int, width: int) -> "Keys":
+        """To be filled; whole numbers unless said otherwise."""
+        return cls(np.full((count, width), WHOLE, np.uint8), np.empty((count, width), np.int64))
+
+    def fill(self, rows: slice, at: int, column: Column) -> None:
+        """An attribute of some rows."""
+        codes, values = keys_of(column)
+        self.kinds[rows, at], self.values[rows, at] = values.kinds[codes], values.values[codes]
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """One measured attribute of posts: kinds, and numbers and times as pairs of doubles."""
+
+    kinds: np.ndarray
+    high: np.ndarray
+    low: np.ndarray
+
+    @classmethod
+    def empty(cls, count: int) -> "Amounts":
+        return cls(np.empty(count, np.uint8), np.empty(count), np.empty(count))
+
+    def fill(self, rows: slice, column: Column) -> None:
+        """Those of some rows."""
+        (high, low), kinds, codes = column.values.numbers, column.values.kinds, column.codes
+        self.kinds[rows], self.high[rows], self.low[rows] = kinds[codes], high[codes], low[codes]
+
+
+def aggregate_rows(
+    shape: Shape,
+    keys: Keys,
+    measured: Sequence[Amounts],
+    spellings: Sequence[Spelling],
+    words: Words | None = None,
+    most: int | None = None,
+) -> Groups:
+    """The aggregates of posts whose attributes are given as they are, those of the shape in its order; `spellings` have
+    all strings among the keys.
+    """
+    codes, firsts = numbered_rows(frozen(keys.kinds), frozen(keys.values))
+    codes = frozen(codes)
+    check_number(len(firsts), most)
+    size = len(firsts)
+    whole, real = np.zeros((size, len(measured), 3), np.int64), np.zeros((size, len(measured), 6))
+    each_once = frozen(np.arange(len(codes), dtype=np.int32))
+    for at, amounts in enumerate(measured):
+        sums = np.zeros((size, 3), np.int64), np.zeros((size, 6))
+        sums[1][:, [2, 4]] = np.inf, -np.inf
+        columns = (frozen(each) for each in (amounts.kinds, amounts.high, amounts.low))
+        add_measured(*(codes, each_once, NO_WEIGHTS, *columns, *sums))
+        whole[:, at], real[:, at] = sums
+    counts = words(codes, size) if words is not None else NO_WORDS
+    kinds, values = keys.kinds[firsts], keys.values[firsts]
+    spellings = distinct(spellings)
+    few = sum(len(each.hashes) for each in spellings) <= size
+    spelling = united(spellings) if few else spelt(spellings, np.unique(values[kinds == STRING]))
+    return groups_of(shape, kinds, values, tally(codes, size), whole, real, counts, spelling)
+
+
+def aggregate_several(parts: Sequence[tuple[PostSegment, np.ndarray]], shape: Shape) -> Groups:
+    """The aggregates of some rows of several segments, without terms: for few rows, which are sooner numbered together
+    than in each segment.
+    """
+    parts = [part for part in parts if len(part[1])]
+    if len(parts) < 2:
+        return aggregate(*parts[0], shape) if parts else nothing(shape)
+    count = sum(len(rows) for _, rows in parts)
+    keys, measured = Keys.empty(count, len(shape.by)), [Amounts.empty(count) for _ in shape.measured]
+    spellings, begin = [], 0
+    for segment, rows in parts:
+        rows, here = frozen(rows), slice(begin, begin + len(rows))
+        for at, name in enumerate(shape.by):
+            column = column_of(segment, rows, name)
+            keys.fill(here, at, column)
+            spellings.append(column.values.grouped[1].spelling)
+        for amounts, name in zip(measured, shape.measured, strict=True):
+            amounts.fill(here, column_of(segment, rows, name))
+        begin += len(rows)
+    return aggregate_rows(shape, keys, measured, spellings)

@@ -1,0 +1,42 @@
+"""Strings of several `Spelling`s as those of one."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.index.arrow import arrow
+from nearcast.index.groups import Spelling
+from nearcast.index.rows import frozen
+
+NO_SPELLING = Spelling(frozen(np.empty(0, np.int64)), pa.array([], pa.string()))
+
+
+def united(spellings: Sequence[Spelling]) -> Spelling:
+    """All strings of them, each once."""
+    spellings = distinct(spellings)
+    if len(spellings) < 2:
+        return spellings[0] if spellings else NO_SPELLING
+    hashes = np.concatenate([each.hashes for each in spellings])
+    known, first = np.unique(hashes, return_index=True)
+    strings = pa.concat_arrays([each.strings for each in spellings])
+    return Spelling(frozen(known), strings.take(arrow(first)))
+
+
+def spelt(spellings: Sequence[Spelling], wanted: np.ndarray) -> Spelling:
+    """The strings of some hashes (sorted), each from where it is met first."""
+    hashes, strings = [], []
+    for each in spellings:
+        places = np.minimum(np.searchsorted(each.hashes, wanted), len(each.hashes) - 1)
+        there = each.hashes[places] == wanted
+        hashes.append(wanted[there])
+        strings.append(each.strings.take(arrow(places[there])))
+        wanted = wanted[~there]
+        if not len(wanted):
+            break
+    return united([Spelling(*found) for found in zip(hashes, strings, strict=True)])
+
+
+def distinct(spellings: Sequence[Spelling]) -> list[Spelling]:
+    """Those that have strings, each once."""
+    return list({id(each): each for each in spellings if len(each.hashes)}.values())

@@ -1,0 +1,78 @@
+"""The kernels of a run: compiled while Spark starts and plans, and those for later questions while the stream runs."""
+
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+
+from nearcast.model.errors import NearcastError
+from nearcast.pipeline.plan import open_router
+from nearcast.pipeline.warmup import finish, is_warm, other_half, warm_up_later, warm_up_words
+from nearcast.state.directory import StateDirectory
+
+TICK = 0.2  # seconds
+
+
+class Kernels:
+    """`start` once the state has its router, `ready` before and `rest` after every batch."""
+
+    def __init__(self, folder: Path, pool: ThreadPoolExecutor) -> None:
+        self.folder = folder
+        self.pool = pool
+        self.stopped = False
+        self.other = None if is_warm() else other_half(folder)
+        self.compiled: Future[None] | None = None
+        self.later: subprocess.Popen[bytes] | None = None
+        self.rested = False
+
+    def start(self, state: StateDirectory) -> None:
+        """Compile the rest in a thread: what building the router needs, this process has compiled by now."""
+        textual = open_router(str(state.root), state.newest().router or "").textual
+
+        def compile_all() -> None:
+            if self.other is not None:
+                finish(self.folder, self.other, lambda: self.stopped)
+            if textual and not self.stopped:
+                warm_up_words()
+
+        self.compiled = self.pool.submit(compile_all)
+
+    def then(self, call: Callable[[], None]) -> None:
+        """Call when all is compiled that a stream needs: at once where it is."""
+        assert self.compiled is not None
+        self.compiled.add_done_callback(lambda _: call())
+
+    def ready(self, stop: threading.Event) -> None:
+        """Wait until a batch of range subscriptions finds all that it needs compiled; `stop` ends the waiting."""
+        assert self.compiled is not None
+        while not wait([self.compiled], TICK).done:
+            if stop.is_set():
+                raise NearcastError("stopped before the first batch")
+        self.compiled.result()
+
+    def rest(self, posts: int) -> None:
+        """Compile what searches and other kinds of subscriptions need, once the stream has had posts."""
+        if posts and not self.rested:
+            self.rested = True
+            self.later = warm_up_later()
+
+    def stop(self) -> None:
+        self.stopped = True
+        for process in (self.other, self.later):
+            if process is not None:
+                process.terminate()
+                process.wait()
+
+
+@contextmanager
+def compiling() -> Iterator[Kernels]:
+    """Begin to compile what a stream needs, on another core; what has not come to an end is stopped at the end."""
+    with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name, ThreadPoolExecutor(1) as pool:
+        kernels = Kernels(Path(name), pool)
+        try:
+            yield kernels
+        finally:
+            kernels.stop()
