@@ -13,7 +13,7 @@ import numpy as np
 from nearcast.index.brute import BruteForce
 from nearcast.index.rows import Rows
 from nearcast.index.segment import Matches, PostColumns
-from nearcast.kernels.grid import SUMMARY_BITS, set_bits
+from nearcast.kernels.grid import SUMMARY_BITS, may_match, set_bits
 from nearcast.kernels.mix import fingerprints
 from nearcast.kernels.register import file_codes
 from nearcast.model.expressions import And, Not, Or
@@ -88,6 +88,9 @@ def hold(partition: Partition, rows: Rows, posts: PostColumns, workers: int) -> 
     for summary in (EVERYTHING, summary_of(table, rows)):
         matching = lists(*table.match(posts.lon, posts.lat, posts.terms, posts.offsets, stored, summary))
         assert all(len(leaves) == len(set(leaves)) for leaves in matching)
+        if table.shares and len(summary):  # a post has no leaf where the summary alone rules it out
+            wanted = may_match(table.summary_cells(posts.lon, posts.lat), posts.terms, posts.offsets, summary)
+            assert [bool(leaves) for leaves in matching] == wanted.tolist()
         reports = np.zeros(len(pairs.posts), np.int64)
         for worker in range(workers):
             mine = table.reported(Matches(pairs.posts, pairs.rows, 0), rows, posts, stored, worker, workers)

@@ -133,8 +133,9 @@ def route_posts(
     posts = fresh.posts
     stored = table.store(posts.lon, posts.lat, posts.terms, posts.offsets, fresh.prints)
     cells = table.summary_cells(posts.lon, posts.lat)
-    wanted = may_match(cells, posts.terms, posts.offsets, bits)
-    return stored, wanted, *table.match(posts.lon, posts.lat, posts.terms, posts.offsets, stored, bits)
+    starts, leaves = table.match(posts.lon, posts.lat, posts.terms, posts.offsets, stored, bits, cells)
+    wanted = np.diff(starts) > 0 if table.shares else may_match(cells, posts.terms, posts.offsets, bits)
+    return stored, wanted, starts, leaves
 
 
 def summary_of(table: RoutingTable, rows: Rows) -> np.ndarray:

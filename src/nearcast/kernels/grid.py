@@ -30,7 +30,13 @@ def grid_leaves(lon, lat, extent, cells):
 @njit(cache=True, nogil=True, inline="always")
 def summary_bit(cell, term):
     """The bit of a summary for (cell, term); cell -1 stands for all cells."""
-    return np.int64(pair_hash(mix(np.uint64(cell + 1)), term) >> np.uint64(64 - SUMMARY_BITS))
+    return bit_of(mix(np.uint64(cell + 1)), term)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def bit_of(here, term):
+    """The same for a cell that is mixed already."""
+    return np.int64(pair_hash(here, term) >> np.uint64(64 - SUMMARY_BITS))
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -12,14 +12,14 @@ a box touches are found in time proportional to the nodes, not to the cells.
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.grid import grid_cell, has_bit, summary_bit
+from nearcast.kernels.grid import bit_of, grid_cell, has_bit
 from nearcast.kernels.mix import mix, pair_hash, slot_of
 from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.register import LAST, LENGTH, NEGATIVE, SIXTEEN
 
 SPACE, BY_QUERY, BY_POST, DEALT = range(4)  # DEALT: BY_POST without keywords, by a hash of the post
 MOST_LEAVES = 64  # of a node that is cut by the posts' words: a bit each
-AHEAD = 2  # posts whose words are fetched before they are needed
+AHEAD, SOON = 2, 4  # posts whose words are fetched before they are needed, to store and to match
 KEY, KNOWN = 0, 1  # of a slot
 
 
@@ -169,34 +169,41 @@ def is_repeated(terms, begin, at):
 def match_leaves(stored, nodes, kinds, first, terms, offsets, slots, cells, bitmap):
     """(where each post's leaves begin, leaves): the distinct leaves that must match each post.
 
-    The one that stores it; or, in a node cut by the queries' words, those of its words and of the term 0, of which
-    only those that a subscription of its place is filed under, where a summary `bitmap` is given (by `cells`).
+    The one that stores it; or, in a node cut by the queries' words, those of its words and of the term 0. Where a
+    summary `bitmap` is given (by `cells`), only those that a subscription of its place is filed under, and none for a
+    post that nobody there can want: such posts are just those that `may_match` rules out.
     """
     begins = np.zeros(nodes.size + 1, np.int64)
     out = np.empty(2 * nodes.size + terms.size, np.int32)
     n = np.int64(0)
     asked = bitmap.size > 0
+    everywhere = mix(np.uint64(0))
     for i in range(nodes.size):
-        soon = i + AHEAD
-        if soon < nodes.size and kinds[nodes[soon]] == BY_QUERY:
-            salt = mix(np.uint64(nodes[soon]))
+        soon = i + SOON
+        if soon < nodes.size and (asked or kinds[nodes[soon]] == BY_QUERY):
+            salt, here = mix(np.uint64(nodes[soon])), mix(np.uint64(cells[soon] + 1)) if asked else everywhere
             for j in range(offsets[soon], offsets[soon + 1]):
                 if asked:
-                    prefetch(bitmap, summary_bit(np.int64(cells[soon]), terms[j]) >> 6)
+                    prefetch(bitmap, bit_of(here, terms[j]) >> 6)
+                    prefetch(bitmap, bit_of(everywhere, terms[j]) >> 6)
                 prefetch(slots, first_slot(key_of(salt, terms[j]), slots))
         node = np.int64(nodes[i])
+        here = mix(np.uint64(cells[i] + 1)) if asked else everywhere
+        wanted = not asked or is_asked(bitmap, here, everywhere, np.uint64(0))
         if kinds[node] != BY_QUERY:
+            j = offsets[i]
+            while not wanted and j < offsets[i + 1]:
+                wanted = terms[j] != 0 and is_asked(bitmap, here, everywhere, terms[j])
+                j += 1
             out[n] = stored[i]
-            n += 1
+            n += np.int64(wanted)
         else:
-            cell = np.int64(cells[i]) if asked else np.int64(-1)
             salt, begin, size = mix(np.uint64(node)), np.int64(first[node]), np.int64(first[node + 1] - first[node])
-            if not asked or is_asked(bitmap, cell, np.uint64(0)):
-                out[n] = begin
-                n += 1
+            out[n] = begin
+            n += np.int64(wanted)
             for j in range(offsets[i], offsets[i + 1]):
                 term = terms[j]
-                if term == 0 or (asked and not is_asked(bitmap, cell, term)):
+                if term == 0 or (asked and not is_asked(bitmap, here, everywhere, term)):
                     continue
                 known = slots[slot_for(key_of(salt, term), slots), KNOWN]
                 leaf = np.int64(known) - 1 if known != 0 else begin + slot_of(mix(term), size)
@@ -210,9 +217,9 @@ def match_leaves(stored, nodes, kinds, first, terms, offsets, slots, cells, bitm
 
 
 @njit(cache=True, nogil=True, inline="always")
-def is_asked(bitmap, cell, term):
-    """Whether a subscription of this cell, or of all cells, is filed under a term."""
-    return has_bit(bitmap, summary_bit(cell, term)) or has_bit(bitmap, summary_bit(np.int64(-1), term))
+def is_asked(bitmap, here, everywhere, term):
+    """Whether a subscription of this cell, or of all cells, is filed under a term; the cells are mixed already."""
+    return has_bit(bitmap, bit_of(here, term)) or has_bit(bitmap, bit_of(everywhere, term))
 
 
 @njit(cache=True, nogil=True)

@@ -51,7 +51,10 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
         some = asks in asked
         return may_match(cells, terms, offsets, open_summary(plan, asks)) if some else np.zeros(len(posts), np.bool_)
 
-    wanted, near = may_want(RANGE), may_want(NEAREST)
+    columns, summary = (lon, lat, terms, offsets), open_summary(plan) if drop else EVERYTHING
+    to = router.match(*columns, leaves, summary, cells)
+    wanted = np.diff(to[0]) > 0 if drop and router.shares else may_want(RANGE)
+    near = may_want(NEAREST)
     posts = posts.append_column("leaf", pa.array(leaves))
     posts = posts.append_column("wanted", pa.array(wanted)).append_column("near", pa.array(near))
     posts = posts.append_column("terms", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms)))
@@ -68,8 +71,7 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
     for packet in pack(SEEN, pa.table({name: [value] for name, value in seen.items()}), order):
         yield order % workers, packet
     if router.textual or former is not None:
-        columns, summary = (lon, lat, terms, offsets), open_summary(plan) if drop else EVERYTHING
-        matched = matchers(router, workers, *router.match(*columns, leaves, summary, cells))
+        matched = matchers(router, workers, *to)
         if former is not None:
             old = former.table.store(*columns, prints)
             posts = posts.append_column(LEAF, pa.array(old))

@@ -128,9 +128,9 @@ class RoutingTable:
         summary: np.ndarray = EVERYTHING,
         cells: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(starts, leaves): the distinct leaves that must match each post, given the one that stores it. In nodes that
-        are cut by the queries' words, a summary rules some out; `cells` are the posts' in it, where it is not this
-        table's own.
+        """(starts, leaves): the distinct leaves that must match each post, given the one that stores it. Where nodes
+        are cut by the queries' words (`shares`) a summary rules some out, and all for a post that nobody can want;
+        `cells` are the posts' in it, where it is not this table's own.
         """
         if not self.shares:
             return np.arange(len(stored) + 1), stored
