@@ -13,7 +13,8 @@ from nearcast.pipeline.relevance.chores import LARGE, unbroken
 from nearcast.pipeline.settings import Settings
 from nearcast.state.directory import StateDirectory
 from nearcast.state.ledger import NUMBER
-from nearcast.state.manifest import LEDGER, SegmentRef
+from nearcast.state.manifest import ARCHIVE, LEDGER, SegmentRef
+from tests.marks import slow
 from tests.pipeline.harness import MINUTE, NOON, start, step
 from tests.pipeline.oracle import Batch
 from tests.pipeline.test_relevance import FIRST, PERIOD, RelevantOracle, check_relevant
@@ -25,6 +26,7 @@ ASK = [
         [("", "7 POSTS"), ("", "400 POSTS"), ("", "9 MINUTES"), (" WHERE price < 5", "50 POSTS")]
     )
 ]
+HOUR = 60 * MINUTE
 SETTINGS = Settings(workers=2, idf_period=PERIOD)
 
 
@@ -82,7 +84,8 @@ def test_of_a_deleted_post_only_its_place_in_windows_is_left(size: int, tmp_path
     assert secret["text"] in texts and 12.345 in lons
     for number in range(9):
         again = [secret | {"ts": NOON + 5 * MINUTE, "text": "fire again"}] if number == 5 else []
-        go_on(state, settings, oracle, Batch([], [post(6000 + number, minute=1 + number), *again]))
+        batch = Batch([], [post(6000 + number, minute=1 + number), *again])
+        go_on(state, settings, oracle, batch, check=number % 4 == 1)
     texts, _ = left_of(state)
     assert secret["text"] not in texts and "fire again" in texts
     parts = [open_part(state, ref) for ref in state.newest().of(LEDGER)]
@@ -90,6 +93,22 @@ def test_of_a_deleted_post_only_its_place_in_windows_is_left(size: int, tmp_path
     assert all(part.lon[part.erased].tolist() in ([], [0.0]) for part in parts)
     assert sum(ref.rows for ref in state.newest().of(LEDGER)) == size + 11  # it has its place still
     go_on(state, settings, oracle, Batch([{"op": "delete", "id": 1}], [post(7000, minute=12)]))
+
+
+@pytest.mark.parametrize("workers", [1, *slow(2)])
+def test_a_window_of_so_many_posts_reaches_into_the_archive(workers: int, tmp_path: Path) -> None:
+    """One batch an hour, two hours of which are kept; of the archive one post is deleted before anyone asks."""
+    settings = replace(SETTINGS, workers=workers, retention=2 * HOUR, slot=HOUR)
+    state, oracle = begun(tmp_path, settings)
+    for hour in range(7):
+        ops = [{"op": "delete", "id": post(12)["id"]}] if hour == 6 else []
+        posts = [post(10 * hour + i, minute=60 * hour + i) for i in range(4)]
+        go_on(state, settings, oracle, Batch(ops, posts), check=False)
+    archived = sum(ref.rows for ref in state.newest().of(ARCHIVE))
+    assert archived > 8
+    go_on(state, settings, oracle, Batch(ASK, []))
+    go_on(state, settings, oracle, Batch([], [post(100, minute=421)]))
+    assert sum(ref.rows for ref in state.newest().of(LEDGER)) >= 28
 
 
 def test_only_segments_whose_numbers_follow_each_other_are_merged() -> None:

@@ -111,16 +111,16 @@ def as_post(post: dict[str, Any]) -> Post:
     return Post(0, post["ts"], post["lon"], post["lat"], _terms[text])
 
 
-def statistics_of(state: StateDirectory, query_id: int | str) -> tuple[int, Statistics]:
+def statistics_of(state: StateDirectory, query_id: int | str, lateness: int = 0) -> tuple[int, Statistics]:
     manifest = state.newest()
     versions = IdfSet(state, manifest)
     assert manifest.clock is not None
-    used = int(versions.used(np.array([key_of(query_id)]), manifest.clock, PERIOD)[0])
+    used = int(versions.used(np.array([key_of(query_id)]), manifest.clock - lateness, PERIOD)[0])
     idf = versions.at(used)
     return used, Statistics(idf.posts, tuple(zip(idf.term.tolist(), idf.count.tolist(), strict=True)))
 
 
-def check_relevant(state: StateDirectory, oracle: RelevantOracle) -> int:
+def check_relevant(state: StateDirectory, oracle: RelevantOracle, lateness: int = 0) -> int:
     """Each answer is the oracle's, and what `enter` and `leave` make of nothing; how many posts are in them."""
     reader, folded, count = Reader(state), fold(state), 0
     if reader.manifest.clock is None:
@@ -131,7 +131,7 @@ def check_relevant(state: StateDirectory, oracle: RelevantOracle) -> int:
         if query is None:
             assert not folded.get(query_id), query_id
             continue
-        _, statistics = statistics_of(state, query_id)
+        _, statistics = statistics_of(state, query_id, lateness)
         right = oracle.best(query, statistics)
         found = [(row["id"], row["ts"], row["score"]) for row in read_current(reader, query_id)]
         assert found == [(post["id"], post["ts"], value) for post, value in right], query_id
@@ -157,7 +157,7 @@ def run_through(root: Path, given: Settings, batches: list[Batch], workers: tupl
             given = replace(given, workers=workers[number % len(workers)])
         step(state, given, batch)
         oracle.batch(batch)
-        count += check_relevant(state, oracle)
+        count += check_relevant(state, oracle, given.lateness)
     return count
 
 
@@ -169,6 +169,11 @@ def test_every_batch_leaves_each_subscriber_the_best_of_its_window(seed: int, wo
 
 def test_the_number_of_workers_may_change(tmp_path: Path) -> None:
     assert run_through(tmp_path, settings(), batches_of(7, 14), workers=(2, 2, 5, 1, 3)) > 100
+
+
+@pytest.mark.slow
+def test_with_lateness_each_id_takes_up_a_version_in_its_own_time(tmp_path: Path) -> None:
+    assert run_through(tmp_path, settings(lateness=12 * MINUTE), batches_of(13, 12)) > 100
 
 
 @pytest.mark.parametrize("name", ["prefix", *slow("hashing", "location", "keyword", "spatial-first", "keyword-first")])

@@ -111,7 +111,7 @@ def reevaluation(progress: Progress, options: Options) -> Figures:
 def skype_and_ciq(options: Options, setting: Setting) -> Figures:
     """Arrival and expiry of Skype and of CIQ-kmax, as Figures 15 to 20 have them."""
     skype, _ = measure(setting, CostBased(), options.batch)
-    kmax, stream = measure(setting, Kmax(max(60, 3 * options.k)), options.batch)
+    kmax, stream = measure(setting, POLICIES["kmax"], options.batch)
     ciq = match_time(MATCHERS["ciq"], stream, options.single, 1)
     arrival = ciq["us_a_post"] + kmax["arrive_us"]
     return {

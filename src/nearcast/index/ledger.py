@@ -19,7 +19,7 @@ from nearcast.state.deletes import deletes_for
 from nearcast.state.directory import StateDirectory
 from nearcast.state.ledger import NUMBER, LedgerPart
 from nearcast.state.manifest import DELETES, LEDGER, Manifest, SegmentRef
-from nearcast.state.standing import NO_POSTS, take_posts
+from nearcast.state.standing import NO_POSTS
 
 ABSENT = -1  # the order of a number that no post has
 
@@ -100,7 +100,7 @@ class Ledger:
             first = first_number(ref)
             begin, end = np.searchsorted(numbers, (first, first + len(part)))
             if begin < end:
-                tables.append(take_posts(part.posts(), numbers[begin:end] - first))
+                tables.append(part.take(numbers[begin:end] - first))
         return pa.concat_tables(tables, promote_options="default") if tables else NO_POSTS
 
     def taker(self, first: int) -> Callable[[np.ndarray], pa.Table]:
@@ -147,7 +147,7 @@ def deleted_rows(state: StateDirectory, manifest: Manifest, ref: SegmentRef, bat
         return np.empty(0, np.int64)
     part = open_part(state, ref)
     near = np.flatnonzero(np.isin(part.id, deletes["id"].to_numpy()))
-    texts = take_posts(part.posts().select(["id_text"]), near)["id_text"].combine_chunks()
+    texts = part.take(near, ["id_text"])["id_text"].combine_chunks()
     found = near[are_deleted(part.id[near], texts, deletes.select(["id", "id_text"]))]
     return np.setdiff1d(found, part.erased)
 
@@ -171,29 +171,35 @@ def _laid_out(
 
 
 def by_time_and_id(parts: Sequence[LedgerPart]) -> np.ndarray:
-    """The posts of some segments, end to end, by time and id: numbers before strings; then by place."""
-    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in ("lat", "lon", "id", "ts")]
-    textual = np.concatenate([part.textual for part in parts])
-    if not textual.any():
-        return _by_columns(*columns)
-    texts = pa.concat_arrays([_texts(part) for part in parts])
-    ids = np.where(textual, 0, columns[2])
-    table = pa.table({"ts": columns[3], "text": texts, "id": ids, "lon": columns[1], "lat": columns[0]})
-    keys = [("ts", "ascending"), ("text", "ascending", "at_start"), ("id", "ascending")]
-    keys += [("lon", "ascending"), ("lat", "ascending")]
-    return np.asarray(pc.sort_indices(table, keys).to_numpy()).astype(np.int64)
-
-
-def _by_columns(lat: np.ndarray, lon: np.ndarray, ids: np.ndarray, ts: np.ndarray) -> np.ndarray:
-    """As lexsort, for times that are mostly in order and mostly different."""
+    """The posts of some segments, end to end, by time and id: numbers before strings; then by place. Times are mostly
+    in order and mostly different, so ids are read only of those that are not.
+    """
+    ts = np.concatenate([part.ts for part in parts])
     order = np.argsort(ts, kind="stable")
     same = ts[order][1:] == ts[order][:-1]
     if same.any():
         tied = np.flatnonzero(np.concatenate([[False], same]) | np.concatenate([same, [False]]))
-        rows = order[tied]
-        order[tied] = rows[np.lexsort((lat[rows], lon[rows], ids[rows], ts[rows]))]
+        rows = np.sort(order[tied])
+        order[tied] = rows[_by_id(parts, ts[rows], rows)]
     return order
 
 
-def _texts(part: LedgerPart) -> pa.StringArray:
-    return pa.concat_arrays([pa.array([], pa.string()), *part.posts()["id_text"].chunks])
+def _by_id(parts: Sequence[LedgerPart], ts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The order of some rows, which ascend, of parts end to end."""
+    names = ("lat", "lon", "id", "textual")
+    lat, lon, ids, textual = (np.concatenate([getattr(part, name) for part in parts])[rows] for name in names)
+    if not textual.any():
+        return np.lexsort((lat, lon, ids, ts))
+    texts, first = [pa.array([], pa.string())], 0
+    for part in parts:
+        begin, end = np.searchsorted(rows, (first, first + len(part)))
+        if textual[begin:end].any():
+            texts += part.take(rows[begin:end] - first, ["id_text"])["id_text"].chunks
+        else:
+            texts.append(pa.nulls(end - begin, pa.string()))
+        first += len(part)
+    ids = np.where(textual, 0, ids)
+    table = pa.table({"ts": ts, "text": pa.concat_arrays(texts), "id": ids, "lon": lon, "lat": lat})
+    keys = [("ts", "ascending"), ("text", "ascending", "at_start"), ("id", "ascending")]
+    keys += [("lon", "ascending"), ("lat", "ascending")]
+    return np.asarray(pc.sort_indices(table, keys).to_numpy()).astype(np.int64)

@@ -20,7 +20,7 @@ LOW, HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)  # halves of a post's key: wher
 BUCKETS = 64  # of blocks by bound
 GONE = np.uint32(0xFFFFFFFF)  # in place of a post, where none has this number
 GUESS = -1  # in place of a number: what has but a lower bound of its score
-SHORT = 8  # times a window's posts are fewer than the postings to search: it is gone through as it is
+FEW = 8  # times n: where a window has fewer of the postings, they give no floor to speak of
 
 
 @njit(cache=True, nogil=True)
@@ -57,11 +57,20 @@ def lists_of(term, rows, words, offsets):
 
 
 @njit(cache=True, nogil=True)
+def is_short(inside, posts, postings, n):
+    """Whether a window that has so many of a part's posts is better gone through than searched by words."""
+    return FEW * inside < postings or (inside < postings and postings * (inside / posts) < FEW * n)
+
+
+@njit(cache=True, nogil=True)
 def go_through(first, part, since, x, y, alpha, reach, ids, qs, m, n, bound, base, order, hidden, pool, i, size, floor):
     """A short window is gone through post by post: (size and floor of the pool)."""
     places, keys, own, heights, where = part[8:]
     scores, found, limits, spare = pool
     for at in range(since, where.size):
+        if at + 2 * AHEAD < where.size:  # a post that is GONE has the last place, which is no post's
+            prefetch(keys, np.int64(min(where[at + 2 * AHEAD], keys.shape[0] - 1)))
+            prefetch(own, np.int64(keys[min(where[at + AHEAD], keys.shape[0] - 1), 2] & LOW))
         post, ranked = where[at], first + at - base
         if post == GONE or ranked < 0 or ranked >= order.size or order[ranked] < bound:
             continue
@@ -136,7 +145,7 @@ def search_part(first, part, least_order, tastes, rows, n, bounds, firsts, base,
             continue
         alpha, reach = alphas[row], reaches[row]
         size, floor = sizes[i], floors[i]
-        if SHORT * (where.size - since) < count:
+        if is_short(where.size - since, where.size, count, n[i]):
             sizes[i], floors[i] = go_through(
                 first, part, since, lon[row], lat[row], alpha, reach, ids, qs, m, n[i], bounds[i], base, order, hidden,
                 pool, i, size, floor,

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.files import open_table, write_table
+from nearcast.state.standing import take_posts
 
 BLOCK = 1024
 NUMBER = "number"  # a fact: that of its first post
@@ -54,6 +55,21 @@ class LedgerPart:
 
     def posts(self) -> pa.Table:
         return open_table(self.path.with_suffix(".arrow"))
+
+    def take(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
+        """Some posts, whose rows ascend, or columns of them. Only the blocks that they are in are read."""
+        with pa.memory_map(str(self.path.with_suffix(".arrow"))) as source:
+            schema = pa.ipc.open_file(source).schema
+            picked = None if columns is None else [schema.get_field_index(name) for name in columns]
+            reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=picked))
+            if reader.num_record_batches != -(-len(self) // BLOCK):  # too much text for one array
+                return take_posts(reader.read_all(), rows)
+            tables = [reader.schema.empty_table()]
+            for block in np.unique(rows // BLOCK).tolist():
+                begin, end = np.searchsorted(rows, (block * BLOCK, (block + 1) * BLOCK))
+                batch = reader.get_batch(block).take(pa.array(rows[begin:end] - block * BLOCK))
+                tables.append(pa.Table.from_batches([batch]))
+            return pa.concat_tables(tables)
 
 
 def write_ledger(path: Path, posts: pa.Table, terms: np.ndarray, offsets: np.ndarray, prints: np.ndarray) -> int:

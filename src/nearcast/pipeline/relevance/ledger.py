@@ -7,19 +7,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from nearcast.index.ledger import first_number, open_part
 from nearcast.index.posts import PostSegment, post_fingerprints
 from nearcast.index.rows import take_lists
 from nearcast.kernels.lookup import sorted_members
-from nearcast.model.ops import BEGINNING
+from nearcast.model.ops import BEGINNING, NEVER
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.relevance.subscribers import LONGEST, MOST, relevant_refs
 from nearcast.pipeline.report import Report, Round
 from nearcast.pipeline.settings import LEDGER_SINCE
 from nearcast.pipeline.spread import own_posts
 from nearcast.state.ledger import NUMBER, write_ledger
-from nearcast.state.manifest import LEDGER, POSTS, Manifest, SegmentRef
+from nearcast.state.manifest import ARCHIVE, LEDGER, POSTS, Manifest, SegmentRef
 
 
 def note(
@@ -68,7 +69,8 @@ def needed_since(plan: Plan, after: Manifest) -> int:
     posts, length = largest_windows(after)
     since = after.clock - length + 1 if length else after.clock
     if posts:
-        refs = [ref for ref in after.of(POSTS if plan.settings.keep == "posts" else LEDGER)]
+        kinds = (POSTS, ARCHIVE) if plan.settings.keep == "posts" else (LEDGER,)
+        refs = [ref for kind in kinds for ref in after.of(kind)]
         since = min(since, _time_of_newest(plan, refs, posts))
     return since
 
@@ -79,12 +81,22 @@ def _time_of_newest(plan: Plan, refs: Sequence[SegmentRef], count: int) -> int:
     for ref in sorted(refs, key=lambda ref: -ref.max_ts):
         if len(newest) == count and ref.max_ts < newest.min():
             break
-        path = plan.state.path(ref.name)
-        ts = PostSegment(path).ts if ref.kind == POSTS else open_part(plan.state, ref).ts
-        newest = np.concatenate([newest, ts])
+        newest = np.concatenate([newest, _times(plan, ref)])
         if len(newest) > count:
             newest = np.partition(newest, len(newest) - count)[-count:]
     return int(newest.min()) if len(newest) == count else BEGINNING
+
+
+def _times(plan: Plan, ref: SegmentRef) -> np.ndarray:
+    if ref.kind == ARCHIVE:
+        return _archived(plan, ref, ["ts"])["ts"].to_numpy()
+    return PostSegment(plan.state.path(ref.name)).ts if ref.kind == POSTS else open_part(plan.state, ref).ts
+
+
+def _archived(plan: Plan, ref: SegmentRef, columns: list[str] | None = None) -> pa.Table:
+    """A file of the archive as posts: times as numbers again."""
+    table = pq.read_table(plan.state.path(ref.name, ".parquet"), columns=columns, partitioning=None)
+    return table.set_column(table.schema.get_field_index("ts"), "ts", table["ts"].cast(pa.int64())).combine_chunks()
 
 
 def reaches(after: Manifest, since: int) -> bool:
@@ -113,7 +125,9 @@ def fetch(plan: Plan, after: Manifest, all_workers: Round) -> tuple[list[Segment
 
 @dataclass(frozen=True)
 class Fetch:
-    """Of one worker: the posts of its own leaves from a time on, and before another, that the ledger has not."""
+    """Of one worker: the posts of its own leaves from a time on, and before another, that the ledger has not; and of
+    its files of the archive, for a window of so many posts may reach back further than retention.
+    """
 
     plan: Plan
     after: Manifest
@@ -125,29 +139,37 @@ class Fetch:
         with done.timed("ledger"):
             for ref in self.plan.manifest.of(POSTS):
                 if ref.max_ts >= self.since and self.plan.mine(ref, worker):
-                    new = self._of_segment(ref, worker)
-                    done.segments += [] if new is None else [new]
+                    done.segments += self._of_segment(ref, worker)
+            for ref in self.plan.manifest.of(ARCHIVE):
+                if ref.max_ts >= self.since and ref.owner % self.plan.settings.workers == worker:
+                    done.segments += self._of_archive(ref, worker)
         return done
 
-    def _of_segment(self, ref: SegmentRef, worker: int) -> SegmentRef | None:
-        plan = self.plan
-        segment = PostSegment(plan.state.path(ref.name))
-        inside = segment.ts >= self.since
-        if self.until is not None:
-            inside &= segment.ts < self.until
-        rows = own_posts(plan, ref, segment, np.flatnonzero(inside), worker)
-        if not len(rows):
-            return None
-        posts = segment.take(rows)
-        new = ~self._noted(post_fingerprints(posts))
-        rows = rows[new]
-        if not len(rows):
-            return None
+    def _of_segment(self, ref: SegmentRef, worker: int) -> list[SegmentRef]:
+        segment = PostSegment(self.plan.state.path(ref.name))
+        rows = own_posts(self.plan, ref, segment, np.flatnonzero(self._inside(segment.ts)), worker)
         columns = segment.columns(rows)
-        posts = posts.filter(pa.array(new)).combine_chunks()
-        written = _written(plan, worker, posts, columns.terms, columns.offsets)
+        return self._entered(ref, worker, segment.take(rows), columns.terms, columns.offsets)
+
+    def _of_archive(self, ref: SegmentRef, worker: int) -> list[SegmentRef]:
+        posts = _archived(self.plan, ref)
+        posts = posts.filter(pa.array(self._inside(posts["ts"].to_numpy()))).combine_chunks()
+        return self._entered(ref, worker, posts, *self.plan.tokenizer.terms(posts["text"]))
+
+    def _inside(self, ts: np.ndarray) -> np.ndarray:
+        return (ts >= self.since) & (ts < (NEVER if self.until is None else self.until))
+
+    def _entered(
+        self, ref: SegmentRef, worker: int, posts: pa.Table, terms: np.ndarray, offsets: np.ndarray
+    ) -> list[SegmentRef]:
+        """Those of some posts that the ledger has not, as a segment of it."""
+        new = np.flatnonzero(~self._noted(post_fingerprints(posts))) if len(posts) else np.empty(0, np.int64)
+        if not len(new):
+            return []
+        own, own_offsets = take_lists(terms, offsets, new)
+        written = _written(self.plan, worker, posts.take(pa.array(new)).combine_chunks(), own, own_offsets)
         cleaned = ref.facts.get("cleaned", ref.batch)  # of later deletions the segment's posts have to be told
-        return replace(written, facts={**written.facts, "cleaned": cleaned})
+        return [replace(written, facts={**written.facts, "cleaned": cleaned})]
 
     def _noted(self, prints: np.ndarray) -> np.ndarray:
         out = np.zeros(len(prints), np.bool_)

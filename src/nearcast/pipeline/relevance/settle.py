@@ -70,7 +70,8 @@ class Settling:
         rows = np.flatnonzero(buffers.k > 0)
         at = self.subscribers.places(share.seq[rows])
         assert self.after.clock is not None
-        due = self.versions.used(self.subscribers.keys[at], self.after.clock, period_of(self.plan))
+        since = self.after.clock - self.plan.settings.lateness  # as versions are frozen, or early ids would all wait
+        due = self.versions.used(self.subscribers.keys[at], since, period_of(self.plan))
         renew = rows[due != buffers.version[rows]]
         arrivals = self._arrivals(candidates)
         deleted = self.ledger.deleted_in(self.plan.batch)
