@@ -289,11 +289,13 @@ def test_tables_and_border_posts_add_up(
     keys = np.unique(rows * len(large.terms) + large.codes)
     expected = np.bincount(keys[wanted[keys // len(large.terms)]] % len(large.terms), minlength=len(large.terms))
     part = count_terms(large, asked, gone, everything)
-    assert part.posts == wanted.sum()
-    assert part.counted == (len(large.terms) if everything else FREQUENT) < len(large.terms) + 1
-    assert np.array_equal(part.counts[1:-1], expected[1 : part.counted])
+    assert part.posts.sum() == wanted.sum()
+    if wanted.any():
+        counted = int(part.counted[0])
+        assert counted == (len(large.terms) if everything else FREQUENT) < len(large.terms) + 1
+        assert np.array_equal(part.counts[1:-1], expected[1:counted])
     if box is None and since == BEGINNING:
-        assert part.looked.method == "term tables"
+        assert part.looked()[0].method == "term tables"
     for k in (1, 10, 5000):
         terms, sums, _ = greatest([count_terms(large, asked, gone, everything)], k, frozen(np.empty(0, np.uint64)))
         best = np.sort(expected[1:][expected[1:] > 0])[::-1]

@@ -89,12 +89,12 @@ def _counted(segment: PostSegment, gone: np.ndarray, question: Question) -> Coun
         words = segment.vocabulary
         return _sorted(words.terms, words.counts, len(segment), high)
     found = count_terms(segment, question, gone, everything=True)
-    if not found.posts:
+    if not len(found.posts):
         return Counts.none()
     ts = segment.ts_of(segment.all_rows)
     inside = (ts >= question.since) & (ts < question.until)
     inside[gone] = False
-    return _sorted(segment.terms, found.counts[:-1], found.posts, int(ts[inside].max()))
+    return _sorted(segment.terms, found.counts[:-1], int(found.posts[0]), int(ts[inside].max()))
 
 
 def _sorted(terms: np.ndarray, counts: np.ndarray, posts: int, latest: int) -> Counts:

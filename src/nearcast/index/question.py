@@ -60,13 +60,17 @@ class Question:
     def time(self) -> tuple[np.int64, np.int64]:
         return np.int64(self.since), np.int64(self.until)
 
-    def is_apart(self, min_ts: int, max_ts: int) -> bool:
-        """Whether no post of that time can be asked for."""
-        return max_ts < self.since or min_ts >= self.until
+    def is_apart(self, min_ts: Any, max_ts: Any) -> Any:
+        """Whether no post of that time can be asked for; of one time or, by arrays, of several."""
+        return (max_ts < self.since) | (min_ts >= self.until)
 
     def covers(self, min_ts: int, max_ts: int) -> bool:
         """Whether every post of that time has a time that is asked for."""
         return self.since <= min_ts and max_ts < self.until
+
+    def part_of(self, min_ts: Any, max_ts: Any) -> Any:
+        """How much of that time is asked for, from 0 to 1; of one time or, by arrays, of several."""
+        return (np.minimum(self.until, max_ts + 1) - np.maximum(self.since, min_ts)) / (max_ts + 1 - min_ts)
 
     @cached_property
     def has_words(self) -> bool:
@@ -131,8 +135,12 @@ def words_in(question: Question, segment: PostSegment) -> Words:
             return IMPOSSIBLE
         whole = frozen(np.array([ONE_WORD, code], np.uint64))
         return Words(whole, frozen(drivers), int(segment.counts[code]), enough=True)
-    codes = dict(zip(question.terms.tolist(), segment.codes_of(question.terms).tolist(), strict=True))
-    counts = segment.counts
+    return words_of(question, segment.codes_of(question.terms).tolist(), segment.counts)
+
+
+def words_of(question: Question, known: Sequence[int], counts: np.ndarray) -> Words:
+    """As `words_in`, where the codes of the question's terms are known, and in how many posts each code occurs."""
+    codes = dict(zip(question.terms.tolist(), known, strict=True))
     kept: list[list[tuple[bool, list[int]]]] = []
     rarest: list[int] = []
     together: set[int] = set()

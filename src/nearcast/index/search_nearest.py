@@ -1,58 +1,62 @@
-"""The nearest posts of one segment (SSTD's SKQ), pruned by what other segments have found.
-
-With a rare word its list is read whole; else the tree is opened nearest first, and of each block only the posts that
-the lists name. The better of the two follows from the word's frequency: a list of n posts costs n, the tree k·N/n.
+"""The nearest posts of several segments (SSTD's SKQ), the largest first: what they give is the radius that the others
+are pruned by (seed 000 §6.2).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from nearcast.index.posts import PostSegment
-from nearcast.index.question import NO_CODE, NOTHING, Question, words_in
+from nearcast.index.question import Question
 from nearcast.index.rows import frozen
-from nearcast.index.search_range import Looked
+from nearcast.index.search_range import Looked, left_out
+from nearcast.index.several import Several, words_in_several
 from nearcast.kernels.blocks import BLOCK
-from nearcast.kernels.nearest import nearest_among, nearest_in_tree
-from nearcast.kernels.ranges import driven_rows
+from nearcast.kernels.several import IN_LISTS, TOO_FAR, nearest_in
 
-TRY, OPEN_BLOCK = 25, 1500  # nanoseconds: a post of a list, a block
 NO_DRIVER = frozen(np.array([-1], np.int64))
 
 
 @dataclass(frozen=True)
-class Near:
-    """Rows that may be among the k nearest, with their distances."""
+class NearInSeveral:
+    """Of those segments that have any, its number, the rows that may be among the k nearest, and their distances;
+    `looked` tells of each segment that was searched, by its number.
+    """
 
-    rows: np.ndarray
-    km: np.ndarray
-    looked: Looked
+    hits: list[tuple[int, np.ndarray, np.ndarray]]
+    looked: Callable[[], dict[int, Looked]]
 
 
 def search_nearest(
-    segment: PostSegment, question: Question, lon: float, lat: float, best: np.ndarray, gone: np.ndarray = NOTHING
-) -> Near:
-    """All posts of the segment that are no farther than the k-th best, `best[0]`, which is lowered as they are found.
+    several: Several, chosen: np.ndarray, question: Question, lon: float, lat: float, k: int
+) -> NearInSeveral:
+    """All posts that are no farther than the k-th nearest, and perhaps some more. Attributes are not looked at."""
+    best = np.full(max(1, k), np.inf)  # a heap of the k least distances, the greatest first
+    reached = chosen[several.reached(chosen, question)]
+    words = words_in_several(question, several, reached[np.argsort(-several.rows[reached], kind="stable")])
+    drivers, driver_bounds, *rest = words.for_kernels
+    driven = (lon, lat, best, drivers, driver_bounds, NO_DRIVER, *rest)
+    found = nearest_in(*(several.table, words.chosen, *driven, *question.place, *question.time))
+    rows, km, bounds, facts = found
+    near = np.flatnonzero(km <= best[0])
+    cuts = np.searchsorted(near, bounds)
+    numbers = words.chosen.tolist()
+    parts = ((n, near[cuts[n] : cuts[n + 1]]) for n in np.flatnonzero(np.diff(cuts)).tolist())
 
-    `best` is a heap of the k least distances over all segments, the greatest first. Attributes are not looked at.
-    """
-    size = len(segment)
-    words = words_in(question, segment)
-    if words.impossible:
-        return Near(NOTHING, np.empty(0), Looked(size, "vocabulary", "no post has the words", 0))
-    checks = (*segment.columns_for_checks, gone, *question.place)
-    code = NO_CODE if words.enough else words.code
-    driven = segment.listed and len(words.drivers) > 0
-    if driven and words.frequency * TRY < len(best) * size / max(1, words.frequency) / BLOCK * OPEN_BLOCK:
-        whole = np.zeros(1, np.int64), np.array([size])
-        rows = driven_rows(*(words.drivers, segment.counts, *segment.inverted, *whole))
-        found, km, looked = nearest_among(*(rows, lon, lat, best, *checks, code, *question.time))
-        why = f"{words.frequency:,} posts in the lists, of {size:,}"
-        return Near(found, km, Looked(size, "words first", why, int(looked)))
-    drivers = words.drivers if driven else NO_DRIVER
-    index = (drivers, segment.counts, *segment.inverted, *segment.tree)
-    rest = (*checks, code if driven else words.code, *question.time)
-    found, km, looked, opened = nearest_in_tree(*(size, lon, lat, best, *index, *rest))
-    blocks = -(-size // BLOCK)
-    why = f"{words.frequency:,} posts in the lists, of {size:,}" if driven else f"of {size:,} posts"
-    return Near(found, km, Looked(size, "nearest blocks first", f"{opened:,} of {blocks:,} blocks; {why}", int(looked)))
+    def looked() -> dict[int, Looked]:
+        out = left_out(several, chosen, reached)
+        each = zip(numbers, words.frequency(several), words.driven, facts.tolist(), strict=True)
+        return out | {n: _told(several, n, frequency, driven, *told) for n, frequency, driven, told in each}
+
+    return NearInSeveral([(numbers[n], rows[some], km[some]) for n, some in parts], looked)
+
+
+def _told(several: Several, n: int, frequency: int, driven: bool, how: int, candidates: int, opened: int) -> Looked:
+    size = len(several[n])
+    if how == TOO_FAR:
+        return Looked(size, "bounds", "all posts are farther than those found", 0)
+    driven = driven and several[n].listed
+    why = f"{frequency:,} posts in the lists, of {size:,}" if driven else f"of {size:,} posts"
+    if how == IN_LISTS:
+        return Looked(size, "words first", why, candidates)
+    return Looked(size, "nearest blocks first", f"{opened:,} of {-(-size // BLOCK):,} blocks; {why}", candidates)

@@ -5,7 +5,7 @@ A segment counts its FREQUENT most frequent words only, at first. No other can o
 segment, and whether that could matter is known afterwards; if so, it counts all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,82 +13,128 @@ import numpy as np
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import NO_CODE, NOTHING, Question
 from nearcast.index.rows import frozen
-from nearcast.index.search_range import Looked, search_range
-from nearcast.kernels.counting import add_counts, codes_from, count_rows, nth_largest
+from nearcast.index.search_range import Looked, left_out, search_range_in
+from nearcast.index.several import Several
+from nearcast.kernels.counting import count_rows, nth_largest
 from nearcast.kernels.half_bytes import FREQUENT
-from nearcast.kernels.ranges import range_rows
-from nearcast.kernels.region_counts import count_region
+from nearcast.kernels.several import add_in, codes_in, count_in, greatest_in, posts_with, terms_from
 
 SMALL = 20  # a segment with fewer than one of so many posts is a small one
 
 
 @dataclass(frozen=True)
 class CountedTerms:
-    """What one segment counts: by code, over how many posts; `counts` has a last place for codes it does not count."""
+    """What some segments count, those of the `chosen` in which there were posts: over how many posts each (`posts`),
+    and in `counts`, from `begins` to `ends`, by code, with a last place for the codes it does not count. `looked` tells
+    of all chosen, by their numbers.
+    """
 
-    segment: PostSegment
+    several: Several
     question: Question
-    gone: np.ndarray
+    numbers: np.ndarray
+    posts: np.ndarray
     counts: np.ndarray
-    posts: int
-    looked: Looked
+    begins: np.ndarray
+    ends: np.ndarray
+    looked: Callable[[], dict[int, Looked]]
 
     @property
-    def counted(self) -> int:
-        """The codes below this were counted."""
-        return len(self.counts) - 1
+    def counted(self) -> np.ndarray:
+        """The codes below this were counted, of each segment."""
+        return self.ends - self.begins - 1
 
     @property
-    def most_uncounted(self) -> int:
-        """No term whose code was not counted can occur in more posts than this."""
-        totals = self.segment.counts
-        return int(totals[self.counted]) if self.counted < len(totals) else 0
+    def _for_kernels(self) -> tuple[np.ndarray, ...]:
+        return self.several.table, frozen(self.numbers), self.counts, self.begins, self.ends
+
+    def greatest(self, some: np.ndarray) -> np.ndarray:
+        """The greatest count of some of the segments, 0 of others."""
+        return np.asarray(greatest_in(*(*self._for_kernels[2:], some)))
+
+    @property
+    def most_uncounted(self) -> np.ndarray:
+        """No term that a segment has not counted can occur in more of its posts than this."""
+        totals = [self.several[n].counts for n in self.numbers.tolist()]
+        parts = zip(totals, self.counted.tolist(), strict=True)
+        return np.array([counts[code] if code < len(counts) else 0 for counts, code in parts], np.int64)
 
     def leave_out(self, terms: np.ndarray) -> None:
-        codes = self.segment.codes_of(terms)
-        self.counts[codes[(codes >= 0) & (codes < self.counted)]] = 0
+        codes = codes_in(self.several.table, frozen(self.numbers), terms)
+        held = (codes >= 0) & (codes < self.counted[:, None])
+        self.counts[(codes + self.begins[:, None])[held]] = 0
 
-    def add_known(self, terms: np.ndarray, sums: np.ndarray) -> bool:
-        """Add the counts of some terms; False if a term of the segment was not counted."""
-        arrays = self.segment.arrays
-        return bool(add_counts(arrays["terms"], arrays["by_term"], terms, self.counts, sums))
+    def add_known(self, terms: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        """Add the counts of some terms; returns those that were not counted: (segments, terms, codes)."""
+        missing: np.ndarray = add_in(*(*self._for_kernels, terms, sums))
+        return missing
 
     def add_exact(self, terms: np.ndarray, sums: np.ndarray) -> None:
         """Add the counts of some terms; the few that were not counted are looked up."""
-        if self.add_known(terms, sums):
-            return
-        codes = self.segment.codes_of(terms)
-        for at in np.flatnonzero(codes >= self.counted).tolist():
-            sums[at] += self._posts_with(codes[at : at + 1])
+        segments, wanted, codes = self.add_known(terms, sums)
+        if len(codes):
+            asked = (NO_CODE, *self.question.place, *self.question.time)
+            found = posts_with(*(self.several.table, frozen(self.numbers[segments]), frozen(codes), *asked))
+            np.add.at(sums, wanted, found)
 
-    def _posts_with(self, code: np.ndarray) -> int:
-        segment = self.segment
-        index = (len(segment), frozen(code), True, segment.counts, *segment.inverted, *segment.tree)
-        checks = (*segment.columns_for_checks, self.gone, *self.question.place, NO_CODE, *self.question.time)
-        return len(range_rows(*(*index, *checks))[0])
+    def at_least(self, least: np.ndarray) -> np.ndarray:
+        """The terms that occur in so many posts of a segment, by what is least for it; of those counted."""
+        return np.asarray(terms_from(*(*self._for_kernels, np.maximum(1, least))))
 
-    def at_least(self, count: int) -> np.ndarray:
-        """The terms that occur in so many posts, of those counted."""
-        return self.segment.terms[codes_from(self.counts, self.segment.counts, max(1, count))]
+    def some(self, mask: np.ndarray) -> "CountedTerms":
+        """What some of the segments count."""
+        numbers, posts = self.numbers[mask], self.posts[mask]
+        return replace(self, numbers=numbers, posts=posts, begins=self.begins[mask], ends=self.ends[mask])
 
 
 def count_terms(
     segment: PostSegment, question: Question, gone: np.ndarray = NOTHING, everything: bool = False
 ) -> CountedTerms:
-    """In how many of the posts asked for each of the frequent codes, or every code, occurs."""
-    size, words = len(segment), len(segment.terms)
+    """In how many of the posts asked for of one segment each of the frequent codes, or every code, occurs."""
+    return count_terms_in(Several.of([segment], [gone]), np.zeros(1, np.int64), question, everything)
+
+
+def count_terms_in(several: Several, chosen: np.ndarray, question: Question, everything: bool = False) -> CountedTerms:
+    """In how many of the posts asked for each of the frequent codes, or every code, of each segment occurs."""
     if question.has_words or question.predicates:
-        counts = np.zeros(words + 1, np.int32)
-        hits = search_range(segment, question, gone)
-        count_rows(segment.arrays["forward"], segment.arrays["forward_starts"], hits.rows, counts)
-        return CountedTerms(segment, question, gone, counts, len(hits.rows), hits.looked)
-    short = words > FREQUENT and not everything and segment.listed
-    counts = np.zeros((FREQUENT if short else words) + 1, np.int32)
-    where = (*segment.columns_for_checks, gone, *segment.tree, *segment.tables, *question.place, *question.time)
-    posts, singly, added = count_region(*(size, *where, counts))
-    why = f"{added:,} term tables, {singly:,} of {size:,} posts one by one" + ("" if short else ", all words")
-    looked = Looked(size, "term tables" if added else "place first", why, int(singly))
-    return CountedTerms(segment, question, gone, counts, int(posts), looked)
+        return _count_found(several, chosen, question)
+    reached = chosen[several.reached(chosen, question)]
+    words = [len(several[n].terms) for n in reached.tolist()]
+    short = [
+        size > FREQUENT and not everything and several[n].listed
+        for n, size in zip(reached.tolist(), words, strict=True)
+    ]
+    bounds, counts = _room([FREQUENT if less else size for less, size in zip(short, words, strict=True)])
+    facts = count_in(*(several.table, frozen(reached), *question.place, *question.time, counts, frozen(bounds)))
+
+    def looked() -> dict[int, Looked]:
+        out = left_out(several, chosen, NOTHING)
+        for n, less, (_, singly, added) in zip(reached.tolist(), short, facts.tolist(), strict=True):
+            size = len(several[n])
+            why = f"{added:,} term tables, {singly:,} of {size:,} posts one by one" + ("" if less else ", all words")
+            out[n] = Looked(size, "term tables" if added else "place first", why, singly)
+        return out
+
+    whole = CountedTerms(several, question, reached, facts[:, 0], counts, bounds[:-1], bounds[1:], looked)
+    return whole.some(whole.posts > 0)
+
+
+def _count_found(several: Several, chosen: np.ndarray, question: Question) -> CountedTerms:
+    """By the posts that a search finds."""
+    found = search_range_in(several, chosen, question)
+    bounds, counts = _room([len(several[n].terms) for n, _ in found.hits])
+    for (n, rows), begin, end in zip(found.hits, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        arrays = several[n].arrays
+        count_rows(arrays["forward"], arrays["forward_starts"], rows, counts[begin:end])
+    numbers = np.array([n for n, _ in found.hits], np.int64)
+    posts = np.array([len(rows) for _, rows in found.hits], np.int64)
+    return CountedTerms(several, question, numbers, posts, counts, bounds[:-1], bounds[1:], found.looked)
+
+
+def _room(sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """(bounds, counts) for so many codes of each segment."""
+    bounds = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum([size + 1 for size in sizes], out=bounds[1:])
+    return bounds, np.zeros(bounds[-1], np.int32)
 
 
 def greatest(
@@ -101,64 +147,71 @@ def greatest(
     reaches the bound has, in one segment at least, its share of it by the segment's posts: only such terms are looked
     up in all segments. The share of small segments is the most that any of their terms has, so that none is.
     """
-    parts = list(parts)
+    parts = [part for part in parts if len(part.posts)]
     for part in parts if len(stop) else ():
         part.leave_out(stop)
-    if not any(part.posts for part in parts) or k < 1:
+    if not parts or k < 1:
         return np.empty(0, np.uint64), np.empty(0, np.int64), parts
 
     bound = _bound(parts, k)
     shares = _shares(parts, bound)
-    short = [n for n, part in enumerate(parts) if part.posts and part.most_uncounted >= shares[n]]
-    if short:
-        for n in short:
-            parts[n] = _recounted(parts[n], stop)
+    short = [part.most_uncounted >= share for part, share in zip(parts, shares, strict=True)]
+    if any(some.any() for some in short):
+        kept = [part.some(~some) for part, some in zip(parts, short, strict=True)]
+        again = [_recounted(part.some(some), stop) for part, some in zip(parts, short, strict=True)]
+        parts = [part for part in (*kept, *again) if len(part.posts)]
         shares = _shares(parts, max(bound, _bound(parts, k)))
-    found = [part.at_least(share) for part, share in zip(parts, shares, strict=True) if part.posts]
+    found = [part.at_least(share) for part, share in zip(parts, shares, strict=True)]
     terms = frozen(np.unique(np.concatenate(found)))
     sums = np.zeros(len(terms), np.int64)
     for part in parts:
-        if part.posts:
-            part.add_exact(terms, sums)
+        part.add_exact(terms, sums)
     if len(sums) > k:
-        kept = sums >= _nth(sums, k)
-        terms, sums = terms[kept], sums[kept]
+        high = sums >= _nth(sums, k)
+        terms, sums = terms[high], sums[high]
     return terms, sums, parts
 
 
-def _shares(parts: Sequence[CountedTerms], bound: int) -> list[int]:
+def _shares(parts: Sequence[CountedTerms], bound: int) -> list[np.ndarray]:
     """What a term must have in one segment at least, for its sum to reach the bound: the numbers before them add up to
     less."""
-    total = sum(part.posts for part in parts)
+    total = sum(int(part.posts.sum()) for part in parts)
     small = [part.posts * SMALL < total for part in parts]
-    most = [int(part.counts[:-1].max()) if less else 0 for part, less in zip(parts, small, strict=True)]
-    if 2 * sum(most) > bound:
-        return [max(1, -(-bound * part.posts // total)) for part in parts]
-    left = bound - sum(most)
-    large = sum(part.posts for part, less in zip(parts, small, strict=True) if not less)
+    most = [part.greatest(less) for part, less in zip(parts, small, strict=True)]
+    left = bound - sum(int(high.sum()) for high in most)
+    if 2 * left < bound:
+        return [np.maximum(1, -(-bound * part.posts // total)) for part in parts]
+    large = sum(int(part.posts[~less].sum()) for part, less in zip(parts, small, strict=True))
     return [
-        high + 1 if less else max(1, -(-left * part.posts // large))
+        np.where(less, high + 1, np.maximum(1, -(-left * part.posts // large)))
         for part, less, high in zip(parts, small, most, strict=True)
     ]
 
 
 def _recounted(part: CountedTerms, stop: np.ndarray) -> CountedTerms:
-    whole = count_terms(part.segment, part.question, part.gone, everything=True)
+    whole = count_terms_in(part.several, part.numbers, part.question, everything=True)
     whole.leave_out(stop)
-    return replace(whole, looked=replace(whole.looked, candidates=whole.looked.candidates + part.looked.candidates))
+
+    def looked() -> dict[int, Looked]:
+        before = part.looked()
+        now = whole.looked().items()
+        return {n: replace(each, candidates=each.candidates + before[n].candidates) for n, each in now}
+
+    return replace(whole, looked=looked)
 
 
 def _bound(parts: Sequence[CountedTerms], k: int) -> int:
     """No more than the k-th greatest sum; 0 if no segment alone has k terms."""
-    main = max(parts, key=lambda part: part.posts)
-    least = int(nth_largest(main.counts, main.segment.counts, k))
+    main = max(parts, key=lambda part: int(part.posts.max()))
+    at = int(main.posts.argmax())
+    counts = main.counts[main.begins[at] : main.ends[at]]
+    least = int(nth_largest(counts, main.several[main.numbers[at]].counts, k))
     if not least:
         return 0
-    first = frozen(main.at_least(least))
+    first = frozen(main.some(np.array([at])).at_least(np.array([least])))
     sums = np.zeros(len(first), np.int64)
     for part in parts:
-        if part.posts:
-            part.add_known(first, sums)
+        part.add_known(first, sums)
     return _nth(sums, k)
 
 

@@ -45,16 +45,16 @@ def shortcut(segment: PostSegment, question: Question, words: Words) -> Candidat
     if len(segment) < SMALL:
         return None
     first, last = segment.times[-2:].tolist()
-    part = (min(question.until, last + 1) - max(question.since, first)) / (last + 1 - first)
-    short = part * SHORT < 1
-    several = len(words.together) > 1 and segment.listed and words.frequency > FREQUENT
+    short = bool(is_short(question, len(segment), first, last))
+    several = segment.listed and reads_together(words)
     if not short and not question.predicates and not several:
         return None
     otherwise = _cost(segment, question, words)
     attribute = _rarest(segment, question)
     by_attribute = np.inf if attribute is None else SCAN * len(segment) + (FETCH + CHECK) * attribute[2]
     by_lists = READ_GAP * int(segment.counts[list(words.together)].sum()) if several else np.inf
-    if short and (SORT + FETCH + CHECK) * part * len(segment) < min(otherwise, by_attribute, by_lists):
+    timely = question.part_of(first, last) * len(segment)
+    if short and (SORT + FETCH + CHECK) * timely < min(otherwise, by_attribute, by_lists):
         found = _by_time(segment, question, int(min(otherwise, by_attribute, by_lists) / CHECK))
         if found is not None:
             return found
@@ -63,6 +63,18 @@ def shortcut(segment: PostSegment, question: Question, words: Words) -> Candidat
     if attribute is not None and by_attribute < otherwise:
         return _by_attribute(*attribute)
     return None
+
+
+def is_short(question: Question, rows: Any, min_ts: Any, max_ts: Any) -> Any:
+    """Whether a question's time is so short a part of a segment's that it may be worth to begin with it; of one
+    segment or, by arrays, of several.
+    """
+    return (question.part_of(min_ts, max_ts) * SHORT < 1) & (rows >= SMALL)
+
+
+def reads_together(words: Words) -> bool:
+    """Whether the lists of several words may be worth reading side by side, where a segment has lists."""
+    return len(words.together) > 1 and words.frequency > FREQUENT
 
 
 def _cost(segment: PostSegment, question: Question, words: Words) -> float:

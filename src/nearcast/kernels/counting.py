@@ -13,7 +13,6 @@ from nearcast.kernels.blocks import BLOCK, FAN
 from nearcast.kernels.forward import post_at
 from nearcast.kernels.match import FEW
 from nearcast.kernels.sorting import sort_in_place
-from nearcast.kernels.terms import find_terms
 from nearcast.kernels.varint import FROM_TWO, PADDING, get, put
 
 TABLE_LEVEL = 3  # nodes of BLOCK · FAN³ = 131,072 posts
@@ -207,16 +206,3 @@ def codes_from(counts, totals, least):
             out[n] = code
             n += 1
     return out
-
-
-@njit(cache=True, nogil=True)
-def add_counts(terms, by_term, wanted, counts, sums):
-    """Add the counts of the wanted terms to `sums`; whether all that have a code are counted."""
-    codes = find_terms(terms, by_term, wanted)
-    whole = True
-    for i in range(codes.size):
-        if 0 <= codes[i] < counts.size - 1:
-            sums[i] += counts[codes[i]]
-        elif codes[i] >= 0:
-            whole = False
-    return whole

@@ -1,7 +1,7 @@
 """Answers of searches: posts or counted terms. Each iterates as dictionaries and turns into Arrow or pandas."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -21,15 +21,24 @@ from nearcast.reader.rows import iso, post_rows
 
 @dataclass(frozen=True)
 class Effort:
-    """What a search cost: of each segment it opened, its name and how it was searched; and how many it did not need.
-    `batch` is the committed one that the answer belongs to. `exact_since` is the time from which on posts are kept,
-    where some of what was asked for is from before it; None where all of it is there.
+    """What a search of so many `segments` cost: `looked` says, when it is asked, of each segment that was opened its
+    name and how it was searched. `batch` is the committed one that the answer belongs to. `exact_since` is the time
+    from which on posts are kept, where some of what was asked for is from before it; None where all of it is there.
     """
 
-    opened: tuple[tuple[str, Looked], ...] = ()
-    skipped: int = 0
+    looked: Callable[[], Iterable[tuple[str, Looked]]] = tuple
+    segments: int = 0
     batch: int = -1
     exact_since: int | None = None
+
+    @cached_property
+    def opened(self) -> tuple[tuple[str, Looked], ...]:
+        return tuple(self.looked())
+
+    @property
+    def skipped(self) -> int:
+        """How many segments were not needed."""
+        return self.segments - len({name for name, _ in self.opened})
 
     @property
     def candidates(self) -> int:

@@ -2,7 +2,8 @@
 most relevant posts of Skype.
 """
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,9 +20,10 @@ from nearcast.index.answers import rows_of, shape_of
 from nearcast.index.groups import Shape
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import NOTHING, Question
-from nearcast.index.search_nearest import search_nearest
-from nearcast.index.search_range import Looked, meets_predicates, search_range
-from nearcast.index.search_terms import CountedTerms, count_terms, greatest
+from nearcast.index.search_nearest import NearInSeveral, search_nearest
+from nearcast.index.search_range import HitsInSeveral, Looked, meets_predicates, search_range_in
+from nearcast.index.search_terms import CountedTerms, count_terms_in, greatest
+from nearcast.index.several import Several
 from nearcast.language import check_search, encode_query, parse
 from nearcast.model.errors import BadInput
 from nearcast.model.ops import BEGINNING
@@ -92,6 +94,8 @@ class Reader:
         self.regions = Regions(self.state.root)
         self.cuts: dict[int, Cut] = {}  # windows of so many posts
         self.refs = sorted((*self.manifest.of(POSTS), *self.manifest.of(ARCHIVE)), key=lambda ref: -ref.max_ts)
+        self._times = np.array([(ref.min_ts, ref.max_ts) for ref in self.refs], np.int64).reshape(-1, 2)
+        self._several = Several(len(self.refs))
 
     def search(self, sql: str, stop_words: str | Iterable[str] | None = None, idf: int | None = None) -> Answer:
         """Answer a `SELECT` from the posts kept and archived."""
@@ -142,20 +146,23 @@ class Reader:
 
     def range(self, query: RangeQuery) -> Found:
         """Posts that satisfy the conditions, newest first, ties by id."""
-        question, opened = self._open(query, query.columns)
+        question = self.question(query)
+        several, chosen = self.several(question, query.columns)
         hits: list[Hit] = []
         times: list[np.ndarray] = []
-        looked: list[tuple[str, Looked]] = []
-        for each in opened:
-            if question.is_apart(each.ref.min_ts, each.ref.max_ts):
-                continue
-            found = search_range(each.segment, question, each.gone)
-            looked.append((each.ref.name, found.looked))
-            if len(found.rows):
-                hits.append((each.segment, found.rows))
-                times.append(each.segment.ts_of(found.rows))
+        searched: list[HitsInSeveral] = []
+        width = len(chosen) if query.limit is None else 1
+        while len(chosen):
+            found = search_range_in(several, chosen[:width], question)
+            searched.append(found)
+            for number, rows in found.hits:
+                hits.append((several[number], rows))
+                times.append(several[number].ts_of(rows))
+            chosen, width = chosen[width:], 2 * width
+            if query.limit is not None:
                 question = _narrowed(question, times, query.limit)
-        effort = self.effort(question, looked)
+                chosen = chosen[~question.is_apart(*self._times[chosen].T)]
+        effort = self.effort(question, lambda: self._named(searched))
         if not hits:
             return Found((), query.columns, effort)
         return Found(pick(hits, ordered(hits, -np.concatenate(times), query.limit)), query.columns, effort)
@@ -168,21 +175,13 @@ class Reader:
 
     def nearest_to(self, question: Question, lon: float, lat: float, k: int, columns: tuple[str, ...] | None) -> Found:
         """As `nearest`, for a question that is already encoded."""
-        opened = sorted(self.segments(question, columns), key=lambda each: -len(each.segment))
-        total = sum(len(each.segment) for each in opened)
+        several, chosen = self.several(question, columns)
+        total = int(several.rows[chosen].sum())
         k = wanted = min(k, total)
         while True:
-            best = np.full(max(1, wanted), np.inf)
-            hits: list[Hit] = []
-            distances: list[np.ndarray] = [np.empty(0)]
-            looked: list[tuple[str, Looked]] = []
-            for each in opened:
-                near = search_nearest(each.segment, question, lon, lat, best, each.gone)
-                looked.append((each.ref.name, near.looked))
-                if len(near.rows):
-                    hits.append((each.segment, near.rows))
-                    distances.append(near.km)
-            hits, km = _within(hits, distances[1:], best[0])
+            found = search_nearest(several, chosen, question, lon, lat, wanted)
+            hits: list[Hit] = [(several[number], rows) for number, rows, _ in found.hits]
+            km = np.concatenate([np.empty(0), *(part for *_, part in found.hits)])
             complete = len(km) < wanted or wanted == total
             if question.predicates:
                 keep = [meets_predicates(segment, question, rows) for segment, rows in hits]
@@ -192,20 +191,20 @@ class Reader:
                 break
             wanted = min(MORE * wanted, total)
         order = ordered(hits, km, k) if len(km) else NOTHING
-        effort = self.effort(question, looked)
+        effort = self.effort(question, lambda: self._named([found]))
         return Found(pick(hits, order), columns, effort, km[order])
 
     def terms(self, query: TermsQuery, stop_words: str | Iterable[str] | None = None) -> Counted:
         """The k terms that occur in most posts, ties by term."""
         stop = stop_terms(stop_words, self.tokenizer)
-        question, opened = self._open(query, ())
-        terms, sums, parts = greatest(_count(opened, question), query.k, stop)
+        question = self.question(query)
+        counted = _count(*self.several(question, ()), question)
+        terms, sums, parts = greatest(counted, query.k, stop)
         words = spelt(self.dictionary, terms) if len(terms) else []
         best = sorted(zip(words, sums.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))[: query.k]
-        looked = tuple((each.ref.name, part.looked) for each, part in zip(opened, parts, strict=True))
-        posts = sum(part.posts for part in parts)
-        counts = tuple(n for _, n in best)
-        return Counted(tuple(word for word, _ in best), counts, posts, self.effort(question, looked))
+        effort = self.effort(question, lambda: self._named([*counted, *parts]))
+        posts = sum(int(part.posts.sum()) for part in parts)
+        return Counted(tuple(word for word, _ in best), tuple(n for _, n in best), posts, effort)
 
     def aggregate(self, query: AggregateQuery, stop_words: str | Iterable[str] | None = None) -> Aggregated:
         """One row a group, in the order of the query."""
@@ -218,7 +217,7 @@ class Reader:
         question, columns = self.question(query), (*shape.by, *shape.measured)
         coarsely = is_for_coarse_slots(query) and self._exact_since(question) is not None
         partial, looked, cached = self._groups(question, shape, columns, query.approximate and not coarsely)
-        effort, posts = self.effort(question, looked), int(partial.groups.posts.sum())
+        effort, posts = self.effort(question, lambda: looked), int(partial.groups.posts.sum())
         stop = stop_terms(stop_words, self.tokenizer)
 
         def spell(terms: np.ndarray) -> pa.StringArray:
@@ -258,9 +257,13 @@ class Reader:
 
     # -- what is kept --------------------------------------------------------------------------------------------------
 
-    def effort(self, question: Question, looked: Sequence[tuple[str, Looked]]) -> Effort:
-        skipped = len(self.refs) - len({name for name, _ in looked})
-        return Effort(tuple(looked), skipped, self.manifest.batch, self._exact_since(question))
+    def effort(self, question: Question, looked: Callable[[], Iterable[tuple[str, Looked]]]) -> Effort:
+        return Effort(looked, len(self.refs), self.manifest.batch, self._exact_since(question))
+
+    def _named(self, searched: Iterable[HitsInSeveral | NearInSeveral | CountedTerms]) -> Iterable[tuple[str, Looked]]:
+        """How segments were searched, by name; what comes later counts."""
+        looked = {number: how for each in searched for number, how in each.looked().items()}
+        return [(self.refs[number].name, how) for number, how in looked.items()]
 
     def _exact_since(self, question: Question) -> int | None:
         """From when on posts are kept, where a question reaches back to some that are not."""
@@ -278,9 +281,18 @@ class Reader:
         clock = BEGINNING if self.manifest.clock is None else self.manifest.clock
         return Question.of(encode_query(query, clock))
 
-    def _open(self, query: Conditions, columns: Sequence[str] | None) -> tuple[Question, list[Opened]]:
-        question = self.question(query)
-        return question, self.segments(question, columns)
+    def several(self, question: Question, columns: Sequence[str] | None = None) -> tuple[Several, np.ndarray]:
+        """As `segments`, to be searched together: (all that are open, the numbers of those that the time touches)."""
+        self._check_kept()
+        chosen = np.flatnonzero(~question.is_apart(*self._times.T))
+        several = self._several
+        new = chosen[~several.held[chosen]]
+        for number in new.tolist():
+            if self.refs[number].kind == ARCHIVE and several is self._several:
+                several = several.copy()  # for what is read of an archive serves this question only
+            opened = self._opened(self.refs[number], question, columns)
+            several.hold(number, opened.segment, opened.gone)
+        return several, chosen
 
     def segments(
         self, question: Question, columns: Sequence[str] | None = None, kinds: Sequence[str] = (POSTS, ARCHIVE)
@@ -288,10 +300,13 @@ class Reader:
         """All segments that a question's time touches, newest first, opened before any is searched: what is mapped
         stays readable whatever the writer removes.
         """
-        if self.manifest.settings.get("keep") == "none":
-            raise BadInput("this state keeps no posts (--keep none): there is nothing to search")
+        self._check_kept()
         refs = [ref for ref in self.refs if ref.kind in kinds and not question.is_apart(ref.min_ts, ref.max_ts)]
         return [self._opened(ref, question, columns) for ref in refs]
+
+    def _check_kept(self) -> None:
+        if self.manifest.settings.get("keep") == "none":
+            raise BadInput("this state keeps no posts (--keep none): there is nothing to search")
 
     def _opened(self, ref: SegmentRef, question: Question, columns: Sequence[str] | None) -> Opened:
         if ref.kind == ARCHIVE:
@@ -304,20 +319,21 @@ class Reader:
         return Opened(ref, segment, self.files.gone(self.manifest, ref, segment))
 
 
-def _count(opened: list[Opened], question: Question) -> list[CountedTerms]:
-    """The counts of each segment: one after the other, for threads take a while to wake; but where the largest had many
-    posts to look at, the others on all cores at once, as counting leaves the interpreter free.
+def _count(several: Several, chosen: np.ndarray, question: Question) -> list[CountedTerms]:
+    """The counts of the segments: at once, for threads take a while to wake; but where the largest had many posts to
+    look at, the others by all cores, as counting leaves the interpreter free.
     """
+    largest_first = chosen[np.argsort(-several.rows[chosen], kind="stable")]
+    first, rest = largest_first[:1], largest_first[1:]
 
-    def count(each: Opened) -> CountedTerms:
-        return count_terms(each.segment, question, each.gone)
+    def count(some: np.ndarray) -> CountedTerms:
+        return count_terms_in(several, some, question)
 
-    largest_first = sorted(opened, key=lambda each: -len(each.segment))
-    parts = [count(each) for each in largest_first[:1]]
-    many = any(part.looked.candidates > PARALLEL_POSTS for part in parts)
-    parts += (cores().map if many else map)(count, largest_first[1:])
-    by_name = {each.ref.name: part for each, part in zip(largest_first, parts, strict=True)}
-    return [by_name[each.ref.name] for each in opened]
+    parts = [count(first)]
+    if sum(looked.candidates for looked in parts[0].looked().values()) > PARALLEL_POSTS:
+        threads = os.cpu_count() or 1
+        return [*parts, *cores().map(count, [rest[n::threads] for n in range(threads)])]
+    return [*parts, count(rest)]
 
 
 def _narrowed(question: Question, times: list[np.ndarray], limit: int | None) -> Question:
@@ -326,17 +342,6 @@ def _narrowed(question: Question, times: list[np.ndarray], limit: int | None) ->
         return question
     ts = np.concatenate(times)
     return replace(question, since=max(question.since, int(np.partition(ts, len(ts) - limit)[len(ts) - limit])))
-
-
-def _within(hits: list[Hit], distances: list[np.ndarray], radius: float) -> tuple[list[Hit], np.ndarray]:
-    """The hits that are no farther than the radius, and their distances."""
-    kept, km = [], [np.empty(0)]
-    for (segment, rows), distance in zip(hits, distances, strict=True):
-        near = distance <= radius
-        if near.any():
-            kept.append((segment, rows[near]))
-            km.append(distance[near])
-    return kept, np.concatenate(km)
 
 
 def scan_arguments(encoded: dict[str, Any]) -> tuple[Any, ...]:

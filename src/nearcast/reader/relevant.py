@@ -45,7 +45,9 @@ def find_relevant(reader: "Reader", query: RelevantQuery, version: int | None = 
             hits.append((each.segment, rows))
             scores.append(scores_of(each.segment, rows, taste)[0])
     order, score = best_first(hits, np.concatenate(scores), k)
-    return Found(pick(hits, order), query.columns, reader.effort(question, looked), score=score, idf=idf.version)
+    return Found(
+        pick(hits, order), query.columns, reader.effort(question, lambda: looked), score=score, idf=idf.version
+    )
 
 
 def best_first(hits: Sequence[Hit], scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
