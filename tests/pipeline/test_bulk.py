@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from nearcast.kernels.keywords import are_plain
 from nearcast.pipeline.encode_ops import encode_ops
 from nearcast.pipeline.resolve import by_id
 from nearcast.text.tokenizer import Tokenizer
+from tests.pipeline.test_bulk_relevance import raw_ops as records
 
 LATIN = [chr(code) for code in range(0xC0, 0x180)]
 NO_LETTERS = "×÷Ŀŀ"
@@ -75,3 +77,40 @@ def test_ops_are_taken_id_by_id_where_an_id_comes_again(ids: list[int], known: d
     assert groups == [[at for at, other in enumerate(ids) if other == each] for each in expected]
     assert versions.seq.tolist() == [known.get(each, -1) for each in expected]
     assert versions.digest.tolist() == [each + 1 for each in expected]
+
+
+BOX = {"min_lon": 0.0, "min_lat": 0.0, "max_lon": 1.0, "max_lat": 1.0}
+CIRCLE = {"lon": 0.0, "lat": 0.0, "radius_km": 1.0}
+TRIANGLE = {"polygon": "POLYGON((0 0, 1 0, 1 1, 0 0))"}
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({"overlaps": "flood OR rain"}, "OVERLAPS takes plain words; for OR use CONTAINS"),
+        ({"overlaps": "flood (rain)"}, "OVERLAPS takes plain words; for ( use CONTAINS"),
+        ({"overlaps": '"flash flood'}, 'this phrase has no closing "'),
+        ({**BOX, **CIRCLE}, "a query has one region"),
+        ({**BOX, **TRIANGLE}, "a query has one region"),
+        ({**CIRCLE, **TRIANGLE}, "a query has one region"),
+        ({"lon": 0.0, "lat": 0.0, "k": 1.5}, "k is not a whole number"),
+        ({"lon": 0.0, "lat": 91.0, "k": 3}, "k asks for the nearest to a place"),
+        ({"text": "flood", "for_seconds": 1e-9}, "for_seconds is not a length of time"),
+    ],
+)
+def test_columns_that_make_no_sense_are_refused_alone_and_for_the_first_reason(
+    record: dict[str, Any], reason: str
+) -> None:
+    ops, rejects = encode_ops(records([{"text": "flood"}, record, {"text": "rain"}]), Tokenizer())
+    assert ops["id"].to_pylist() == [0, 2]
+    (told,) = rejects["reason"].to_pylist()
+    assert told.startswith(reason)
+
+
+@pytest.mark.parametrize("words", ['"flash flood" rain', "#Flood rain", "洪水 Rain", "a-b c"])
+def test_overlaps_in_a_column_is_overlaps_in_sql(words: str) -> None:
+    sql = f"SELECT * FROM stream WHERE text OVERLAPS '{words}'"
+    ops, rejects = encode_ops(records([{"overlaps": words}, {"sql": sql}]), Tokenizer())
+    assert not len(rejects)
+    first, second = ops["digest"].to_pylist()
+    assert first == second

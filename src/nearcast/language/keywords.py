@@ -35,6 +35,11 @@ def parse_contains(text: str, tokenizer: Tokenizer) -> Expression:
     return contains(text, String(text, (), Span(-1, len(text))), tokenizer)
 
 
+def parse_overlaps(text: str, tokenizer: Tokenizer) -> Expression:
+    """The same of an OVERLAPS."""
+    return overlaps(text, String(text, (), Span(-1, len(text))), tokenizer)
+
+
 def contains(sql: str, string: String, tokenizer: Tokenizer) -> Expression:
     """What CONTAINS `string` means; errors point into `sql`."""
     frames, words = [_Group()], _Words(sql, string, tokenizer)

@@ -10,9 +10,8 @@ from nearcast.index.relevance import Idf
 from nearcast.index.rows import take_lists
 from nearcast.kernels.keywords import are_plain, plain_codes
 from nearcast.language.encode import encode_expression
-from nearcast.language.keywords import MOST_WORDS, parse_contains
+from nearcast.language.keywords import MOST_WORDS, parse_contains, parse_overlaps
 from nearcast.model.errors import BadInput
-from nearcast.model.expressions import Or
 from nearcast.model.ops import BEGINNING, CODE_LAST, NEAREST, NEVER, QUERY_FIELDS, RANGE, RELEVANT, TERMS
 from nearcast.model.queries import HALF_WORLD_KM
 from nearcast.model.regions import EVERYWHERE, RECT, Circle, Region
@@ -21,6 +20,7 @@ from nearcast.text.tokenizer import Tokenizer
 
 TOO_LONG = "its window is longer than posts are kept (--retention)"
 NO_WORDS, NO_TASTE = pa.array([], pa.uint64()), pa.array([], pa.float64())
+OPERATOR = r"(?:^|\s)(?:AND|OR|NOT)(?:\s|$)"
 EXPRESSION = r'["()]|\b(?:AND|OR|NOT)\b'  # a text with any of these is more than words
 
 
@@ -38,7 +38,7 @@ def encode_bulk(
     life = np.full(n, NEVER, np.int64)
     if "for_seconds" in table.column_names:
         seconds = _numbers(table, "for_seconds")
-        given = (seconds > 0) & (seconds < 1e12)
+        given = (seconds >= 1e-6) & (seconds < 1e12)
         for i in np.flatnonzero(~given & ~np.isnan(seconds)):
             reasons[int(rows[i])] = "for_seconds is not a length of time"
         life[given] = (seconds[given] * 1e6).astype(np.int64)
@@ -127,6 +127,7 @@ def _bulk_tastes(
         stray |= pc.is_valid(texts).to_numpy()
     for i in np.flatnonzero(stray & ~relevant):
         reasons[int(rows[i])] = "words, reach_km and window_posts ask for the most relevant, which takes an alpha too"
+    joined = pc.fill_null(pc.match_substring_regex(texts, OPERATOR), False).to_numpy(zero_copy_only=False)
     texts = texts if relevant.all() else pc.if_else(pa.array(relevant), texts, None)
     terms, offsets, _ = Idf.none().weigh(*tokenizer.terms(texts))  # each word once, in order
     sizes = np.diff(offsets)
@@ -136,6 +137,7 @@ def _bulk_tastes(
     for bad, reason in (
         (~((alpha >= 0) & (alpha <= 1)), "alpha is not a number from 0 (words alone) to 1 (nearness alone)"),
         (~((reach > 0) & (reach < np.inf)), "reach_km is not a number greater than 0"),
+        (joined, "RELEVANCE takes plain words, and each that a post has counts; for AND, OR and NOT use text"),
         (sizes == 0, "the most relevant are so to some words: give at least one in words"),
         (sizes > MOST_WORDS, f"words has more than {MOST_WORDS:,} words"),
         (~np.isnan(beat), "the most relevant are kept at all times: with alpha, sync_seconds makes no sense"),
@@ -171,6 +173,11 @@ def _bulk_regions(
     bad = boxed & ~(
         (np.abs(boxes[0::2]) <= 180).all(axis=0) & (np.abs(boxes[1::2]) <= 90).all(axis=0) & (boxes[1] <= boxes[3])
     )  # fmt: skip
+    twice = (
+        boxed.astype(int) + ~np.isnan(radius) + (pc.is_valid(polygons).to_numpy() if polygons is not None else 0) > 1
+    )
+    for i in np.flatnonzero(twice):
+        reasons[int(rows[i])] = "a query has one region: give a rectangle, a circle or a polygon"
     for i in np.flatnonzero(bad):
         reasons[int(rows[i])] = "bad rectangle: lon in -180..180, lat in -90..90, min_lat not above max_lat"
     boxes[:, ~boxed | bad] = np.array([[-180.0], [-90.0], [180.0], [90.0]])
@@ -187,7 +194,7 @@ def _bulk_regions(
             kinds[i] = kind
             shapes[int(i)] = list(shape)
         except BadInput as error:
-            reasons[int(rows[i])] = str(error)
+            reasons.setdefault(int(rows[i]), str(error))
     sizes = np.zeros(n + 1, np.int32)
     for at, shape in shapes.items():
         sizes[at + 1] = len(shape)
@@ -288,7 +295,7 @@ def _expression_code(words: list[str | None], tokenizer: Tokenizer) -> list[int]
     if words[0] is not None:
         expression = parse_contains(words[0], tokenizer)
     else:
-        expression = Or(tuple(parse_contains(word, tokenizer) for word in str(words[1]).split()))
+        expression = parse_overlaps(str(words[1]), tokenizer)
     code = encode_expression(expression)
     if code is None:
         raise BadInput("this expression can match nothing")
