@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from nearcast.index import aggregate as module
 from nearcast.index import columns, shortcuts
 from nearcast.index.aggregate import aggregate, merge, nothing, search_groups
+from nearcast.index.aggregate_rows import aggregate_several
 from nearcast.index.answers import rows_of, shape_of
 from nearcast.index.columns import Kept
 from nearcast.index.groups import Groups
@@ -27,6 +28,7 @@ from nearcast.index.post_layout import lay_out, place_order
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import Question
 from nearcast.index.rows import frozen
+from nearcast.index.search_range import search_range
 from nearcast.language.encode import encode_query
 from nearcast.model.errors import BadInput
 from nearcast.model.posts import ATTRIBUTE_KINDS
@@ -129,6 +131,23 @@ def same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
 def test_segments_added_up_answer_as_looking_at_every_post_does(parts: list[list[Post]], query: AggregateQuery) -> None:
     every = [post for part in parts for post in part]
     same(answer(parts, query), oracle.aggregate(every, query, clock(parts), TOKENIZER))
+
+
+@CASES
+@given(st.lists(posts(nasty=True), min_size=1, max_size=3), aggregates())
+def test_so_do_rows_of_several_segments_that_are_grouped_together(
+    parts: list[list[Post]], query: AggregateQuery
+) -> None:
+    query = replace(query, outputs=tuple(each for each in query.outputs if not is_topk(each)) or (COUNT,))
+    every = [post for part in parts for post in part]
+    question = Question.of(encode_query(query, clock(parts)))
+    segments = [segment_of(part) for part in parts if part]
+    groups = aggregate_several([(each, search_range(each, question).rows) for each in segments], shape_of(query))
+    same(rows(query, groups, every), oracle.aggregate(every, query, clock(parts), TOKENIZER))
+
+
+def is_topk(output: Output) -> bool:
+    return isinstance(output.value, Measure) and output.value.function == "topk"
 
 
 METHODS = {"time first", "attribute first", "lists together", "count", "whole columns"}

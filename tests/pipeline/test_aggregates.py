@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from nearcast.index import layers
+from nearcast.index.partials import Partials
 from nearcast.pipeline.settings import Settings
 from nearcast.reader.rows import json_row
 from nearcast.state.directory import StateDirectory
@@ -97,6 +99,16 @@ def test_any_stream_gives_the_reports_it_means(
     state = run(tmp_path, settings, batches, sample=SAMPLE)
     check_reports(state, oracle)
     check(state, oracle)
+
+
+def test_so_it_does_where_every_window_is_made_of_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"LONG": 1, "PAYS": 1.0, "FEW": 0}.items():
+        monkeypatch.setattr(layers, name, value)
+    oracle = AggregateReports(FIRST["ts"])
+    state = run(tmp_path, Settings(workers=2), random_batches(AggregateStreams(36), 10, oracle), sample=SAMPLE)
+    check_reports(state, oracle)
+    held = [Partials.open(state.path(ref.name)) for ref in state.newest().of(PARTIALS)]
+    assert sum(len(each.sizes) for file in held for each in file.layers.values()) > 10
 
 
 @pytest.mark.slow

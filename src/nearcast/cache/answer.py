@@ -16,7 +16,8 @@ from nearcast.cache.partials import Partial, combined, part_of
 from nearcast.cache.selection import OPENING, SEGMENT
 from nearcast.cache.snapshot import Plain, Searched, Snapshot, Window
 from nearcast.cache.views import Need, Source, View, comparable, where
-from nearcast.index.aggregate import aggregate, nothing
+from nearcast.index.aggregate import nothing
+from nearcast.index.aggregate_rows import aggregate_several
 from nearcast.index.groups import Groups, Shape
 from nearcast.index.question import Question, words_in
 from nearcast.index.rows import frozen
@@ -161,11 +162,13 @@ def carry_out(
     looked: list[tuple[str, Looked]] = []
     cached = 0
     if not plan.complete:
+        found = []
         for source in snapshot.touching(middle):
-            groups, from_borders, how = _from_posts(plan, source, middle, shape, tick)
-            parts.append(Partial(groups))
+            rows_left, from_borders, how = _from_posts(plan, source, middle, tick)
+            found.append((source.segment, rows_left))
             cached += from_borders
             looked.append((source.name, how))
+        parts.append(Partial(aggregate_several(found, shape)))
     for since, until in window.edges if window else ():
         groups, how_all = plain(replace(question, since=since, until=until))
         parts.append(Partial(groups))
@@ -176,17 +179,16 @@ def carry_out(
     return Answer(combined(parts or [Partial(nothing(shape))]), used)
 
 
-def _from_posts(plan: Plan, source: Source, question: Question, shape: Shape, tick: int) -> tuple[Groups, int, Looked]:
-    """What views leave over, of one segment: (aggregates, posts from cached borders, what was looked at)."""
+def _from_posts(plan: Plan, source: Source, question: Question, tick: int) -> tuple[np.ndarray, int, Looked]:
+    """What views leave over, of one segment: (rows, how many of them from cached borders, what was looked at)."""
     segment = source.segment
     if plan.search:
         hits = search_range(segment, question, source.gone)
         codes = cell_codes(segment.arrays["fixed"], segment.arrays["exact"], frozen(hits.rows))
-        rows = rows_outside(codes, frozen(hits.rows), plan.firsts, plan.ends)
-        return aggregate(segment, rows, shape), 0, hits.looked
+        return rows_outside(codes, frozen(hits.rows), plan.firsts, plan.ends), 0, hits.looked
     words = words_in(question, segment)
     if words.impossible:
-        return aggregate(segment, NO_ROWS, shape), 0, Looked(len(segment), "vocabulary", "no post has the words", 0)
+        return NO_ROWS, 0, Looked(len(segment), "vocabulary", "no post has the words", 0)
     place = (*question.place, words.code, *question.time)
     meeting, found, from_borders = plan.meeting, [], 0
     if plan.borders is not None and len(meeting):
@@ -200,4 +202,4 @@ def _from_posts(plan: Plan, source: Source, question: Question, shape: Shape, ti
     if question.predicates and len(rows):
         rows = rows[meets_predicates(segment, question, rows)]
     why = f"{len(nodes):,} nodes beside the cache, {from_borders:,} posts from cached borders"
-    return aggregate(segment, rows, shape), from_borders, Looked(len(segment), "nodes", why, looked + from_borders)
+    return rows, from_borders, Looked(len(segment), "nodes", why, looked + from_borders)

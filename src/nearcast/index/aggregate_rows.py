@@ -9,7 +9,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearcast.index.aggregate import NO_WEIGHTS, NO_WORDS, Words, aggregate, check_number, groups_of, keys_of, nothing
+from nearcast.index.aggregate import (
+    NO_WEIGHTS,
+    NO_WORDS,
+    Words,
+    aggregate,
+    check_number,
+    groups_of,
+    keys_of,
+    merge,
+    nothing,
+)
 from nearcast.index.columns import Column, column_of
 from nearcast.index.groups import STRING, WHOLE, Groups, Shape, Spelling
 from nearcast.index.posts import PostSegment
@@ -86,13 +96,20 @@ def aggregate_rows(
     return groups_of(shape, kinds, values, tally(codes, size), whole, real, counts, spelling)
 
 
+FEW_ROWS = 10_000  # of a segment, that are sooner numbered together with those of others than by themselves
+
+
 def aggregate_several(parts: Sequence[tuple[PostSegment, np.ndarray]], shape: Shape) -> Groups:
-    """The aggregates of some rows of several segments, without terms: for few rows, which are sooner numbered together
-    than in each segment.
-    """
+    """The aggregates of some rows of several segments."""
     parts = [part for part in parts if len(part[1])]
-    if len(parts) < 2:
-        return aggregate(*parts[0], shape) if parts else nothing(shape)
+    few = [] if shape.terms else [part for part in parts if len(part[1]) <= FEW_ROWS]
+    if len(few) < 2:
+        return merge([nothing(shape), *(aggregate(*part, shape) for part in parts)])
+    many = [aggregate(*part, shape) for part in parts if len(part[1]) > FEW_ROWS]
+    return merge([_together(few, shape), *many])
+
+
+def _together(parts: Sequence[tuple[PostSegment, np.ndarray]], shape: Shape) -> Groups:
     count = sum(len(rows) for _, rows in parts)
     keys, measured = Keys.empty(count, len(shape.by)), [Amounts.empty(count) for _ in shape.measured]
     spellings, begin = [], 0

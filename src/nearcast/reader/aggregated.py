@@ -14,7 +14,7 @@ from nearcast.cache.given import Given
 from nearcast.cache.partials import Partial, combined
 from nearcast.cache.snapshot import Searched, Segments
 from nearcast.index.aggregate import aggregate, merge, search_groups, takes_all
-from nearcast.index.aggregate_rows import aggregate_several
+from nearcast.index.aggregate_rows import FEW_ROWS, aggregate_several
 from nearcast.index.answers import shape_of
 from nearcast.index.derived import DERIVED
 from nearcast.index.groups import Groups, Shape
@@ -29,7 +29,6 @@ from nearcast.reader.found import Answered, Effort
 from nearcast.reader.rows import iso, records
 
 PARALLEL_ROWS = 1_000_000
-FEW_ROWS = 10_000  # of a segment, which are grouped together with those of others
 Part = tuple[PostSegment, np.ndarray]  # a segment, and its deleted rows
 Named = tuple[str, PostSegment, np.ndarray]
 
