@@ -4,9 +4,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numba.core.dispatcher
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from nearcast.pipeline import warmup
 from nearcast.pipeline.batch import begin, run_batch
@@ -20,7 +22,7 @@ from nearcast.sources.world import World
 from nearcast.state.directory import StateDirectory
 
 RATE = 3000
-FIELDS = {"seed": 1, "start": 1_700_000_000_000_000, "rate": float(RATE)}
+FIELDS: dict[str, Any] = {"seed": 1, "start": 1_700_000_000_000_000, "rate": float(RATE)}
 
 
 def warmed(folder: Path) -> None:
@@ -48,7 +50,7 @@ def first_batches(folder: Path) -> None:
 def called() -> list[str]:
     """The kernels that this process has, each with the types it was called with."""
     return [
-        f"{name}.{kernel.__name__}{types}"
+        f"{name}.{kernel.py_func.__name__}{types}"
         for name, module in sys.modules.items()
         if name.startswith("nearcast.kernels.")
         for kernel in vars(module).values()
@@ -85,9 +87,9 @@ def test_the_clock_of_a_generator_starts_after_the_first_ops_with_the_posts_of_a
     inputs = Inputs(ops=(str(tmp_path / "ops.jsonl"),), world=FIELDS, rate=10.0)
     reader = NearcastReader(str(tmp_path / "state"), Settings(), inputs)
     start = reader.initialOffset()
-    after_ops = reader.latestOffset(start, None)
+    after_ops = reader.latestOffset(start, ReadAllAvailable())
     assert after_ops["ops"] > 0 and after_ops["posts"] == 0
     now[0] = 130.0
-    assert reader.latestOffset(after_ops, None)["posts"] == 10
+    assert reader.latestOffset(after_ops, ReadAllAvailable())["posts"] == 10
     now[0] = 132.0
-    assert reader.latestOffset(after_ops, None)["posts"] == 30
+    assert reader.latestOffset(after_ops, ReadAllAvailable())["posts"] == 30
