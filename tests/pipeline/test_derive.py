@@ -1,7 +1,9 @@
 """Derived attributes through the pipeline: those of every post, in all kinds of queries, and those stored at ingest."""
 
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ from nearcast.sources.derive.topic import Topic
 from nearcast.sources.derive.train_topics import train
 from nearcast.sources.world.cities import CITIES
 from nearcast.state.directory import StateDirectory
+from nearcast.state.manifest import commit
+from nearcast.state.sweep import sweep
 from nearcast.text.tokenizer import Tokenizer
 from tests.index.test_derived import geohash
 from tests.pipeline.harness import MINUTE, NOON, run, step
@@ -338,6 +342,21 @@ def test_posts_without_known_words_have_no_topic_and_the_model_lives_in_the_stat
     assert [row["id"] for row in found(state, f"SELECT id FROM stream WHERE topic = {topics[1]}")] == [4, 1]
     assert names_of(state.newest().settings["derive"]) == ["topic"]
     assert change(state, read_specs(f"topic={model[1]}")) is None
+
+
+def test_a_model_leaves_the_state_with_the_last_manifest_that_names_it(tmp_path: Path) -> None:
+    state = run(tmp_path, Settings(), [posted([post(1)])])
+    before = state.newest()
+    (state.root / "models").mkdir()
+    for name in ("old", "new", "crashed"):
+        (state.root / f"models/{name}.npz").write_bytes(b"")
+    for name in ("old", "new"):
+        settings = {**before.settings, "derive": ["place", f"topic=models/{name}.npz"]}
+        before = commit(state.manifests, before, replace(before, settings=settings))
+    sweep(state)
+    assert {path.stem for path in (state.root / "models").iterdir()} == {"old", "new"}
+    sweep(state, grace=0.0, now=time.time() + 1)
+    assert {path.stem for path in (state.root / "models").iterdir()} == {"new"}
 
 
 def test_a_file_that_is_no_model_is_told_in_one_line(tmp_path: Path) -> None:

@@ -359,13 +359,13 @@ def test_the_command_line_says_what_is_left_out_and_what_is_coarse(
 
 @pytest.mark.parametrize(
     ("text", "size_"),
-    [("20GB", 20 * 10**9), ("500 MiB", 500 << 20), ("1.5kb", 1500), ("7", 7), (7, 7), ("2tb", 2 * 10**12), ("9 B", 9)],
+    [("20GB", 20 * 10**9), ("500 MiB", 500 << 20), ("1.5kb", 1500), ("7b", 7), (7, 7), ("2tb", 2 * 10**12), ("9 B", 9)],
 )
 def test_a_size_is_a_number_and_a_unit(text: str | int, size_: int) -> None:
     assert size_of(text) == size_
 
 
-@pytest.mark.parametrize("text", ["", "0", "0GB", "-1", "GB", "20 gigs", "1e9", "nan", "20GB!"])
+@pytest.mark.parametrize("text", ["", "0", "20", " 1.5 ", "0GB", "-1", "GB", "20 gigs", "1e9", "nan", "20GB!"])
 def test_what_is_no_size_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(BadInput, match="--keep-size") as error:
         size_of(text)

@@ -11,7 +11,7 @@ from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import Manifest, path_of, versions
 
 GRACE = 300.0
-FOLDERS = ("segments", "rejects", "archive", "router")
+FOLDERS = ("segments", "rejects", "archive", "router", "models")
 
 
 def sweep(state: StateDirectory, grace: float = GRACE, now: float | None = None) -> int:
@@ -28,6 +28,7 @@ def sweep(state: StateDirectory, grace: float = GRACE, now: float | None = None)
             continue
         manifest = Manifest.from_json(path.read_text(encoding="utf-8"))
         kept |= {ref.name for ref in manifest.segments} | {manifest.router, (manifest.former or {}).get("router")}
+        kept |= {spec.partition("=")[2] for spec in manifest.settings.get("derive") or ()}
     for folder in FOLDERS:
         for path in (state.root / folder).rglob("*"):
             if path.is_file() and _name(state.root, path) not in kept:
@@ -47,7 +48,7 @@ def empty_spool(state: StateDirectory) -> None:
 def _name(root: Path, path: Path) -> str:
     """The name by which a manifest knows a file: its path without the endings of a segment."""
     name = path.relative_to(root).as_posix()
-    if name.startswith("router/"):
+    if name.startswith(("router/", "models/")):
         return name
     folder, _, file = name.rpartition("/")
     return f"{folder}/{file.partition('.')[0]}"
