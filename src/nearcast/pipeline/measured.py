@@ -87,13 +87,16 @@ class Measured:
         return replace(rows, boxes=frozen(rows.boxes), code=frozen(rows.code), code_offsets=offsets), float(step)
 
     @cached_property
+    def _summary(self) -> np.ndarray:
+        return open_summary(self.plan) if self.plan.router.shares else EVERYTHING
+
+    @cached_property
     def leaf_posts(self) -> np.ndarray:
         """Posts a batch that each leaf has to match."""
         router, (posts, weight) = self.plan.router, self._posts
         prints = frozen(np.random.default_rng(0).integers(0, 1 << 63, len(posts)).astype(np.uint64))
         stored = router.store(posts.lon, posts.lat, posts.terms, posts.offsets, prints)
-        summary = open_summary(self.plan) if router.shares else EVERYTHING
-        starts, leaves = router.match(posts.lon, posts.lat, posts.terms, posts.offsets, stored, summary)
+        starts, leaves = router.match(posts.lon, posts.lat, posts.terms, posts.offsets, stored, self._summary)
         return np.bincount(leaves, np.repeat(weight, np.diff(starts)), router.leaves)
 
     @cached_property

@@ -1,6 +1,7 @@
 """The pipeline on Structured Streaming. `process` is the path of one batch."""
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -18,6 +19,7 @@ from nearcast.pipeline.arrival import logged_arrival
 from nearcast.pipeline.balance import rebalance
 from nearcast.pipeline.commit import commit_batch, following
 from nearcast.pipeline.plan import Plan
+from nearcast.pipeline.rehearsal import rehearse
 from nearcast.pipeline.report import Report, Round
 from nearcast.pipeline.second_round import second_round
 from nearcast.pipeline.settings import Inputs, Settings
@@ -49,6 +51,7 @@ class Pipeline:
         self.on_commit = on_commit or (lambda manifest, reports: None)
         self.ready = ready or (lambda: None)
         self.failure: BaseException | None = None
+        self.rehearsed: threading.Thread | None = None
 
     def process(self, packets: DataFrame, batch: int) -> None:
         """The path of one batch: routed packets → workers → reports → the next manifest."""
@@ -69,6 +72,7 @@ class Pipeline:
         )
         committed = commit_batch(plan, query_id, reports, more, time.perf_counter() - began)
         after = rebalance(self.state, self.settings, committed)
+        self.rehearsed = self.rehearsed or rehearse(self.state, self.settings, after)
         empty_spool(self.state)
         self.on_commit(after, reports)
 
