@@ -5,6 +5,7 @@ numbers them.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from threading import Lock
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from nearcast.kernels.several import FIELDS, WIDTH, codes_in, within_reach
 class Several:
     """Segments by number. A number may be given a segment at any time; only numbers that have one are searched.
 
-    Threads may give and search at once, as long as a number is given the same segment by all.
+    Threads may give and search at once: what a number is given first it keeps, so that no array that a search reads can
+    go, though two threads have opened the same file.
     """
 
     def __init__(self, size: int) -> None:
@@ -28,6 +30,7 @@ class Several:
         self.table = frozen(self._table)
         self.times = np.zeros((size, 2), np.int64)  # the first and the last of each
         self.held = np.zeros(size, np.bool_)
+        self._lock = Lock()
 
     @classmethod
     def of(cls, segments: Sequence[PostSegment], gone: Sequence[np.ndarray]) -> "Several":
@@ -37,12 +40,15 @@ class Several:
         return several
 
     def hold(self, number: int, segment: PostSegment, gone: np.ndarray = NOTHING) -> None:
-        """`gone` are the deleted rows of the segment, ascending."""
-        self.segments[number], self.gone[number] = segment, gone
-        self._table[number] = _whereabouts(segment, gone)
-        if len(segment):
-            self.times[number] = segment.times[-2:]
-        self.held[number] = True
+        """`gone` are the deleted rows of the segment, ascending. A number that has a segment keeps it."""
+        with self._lock:
+            if self.held[number]:
+                return
+            self.segments[number], self.gone[number] = segment, gone
+            self._table[number] = _whereabouts(segment, gone)
+            if len(segment):
+                self.times[number] = segment.times[-2:]
+            self.held[number] = True
 
     def copy(self) -> "Several":
         """To which more can be given, the numbers being the same."""
