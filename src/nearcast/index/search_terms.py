@@ -71,10 +71,9 @@ class CountedTerms:
     def add_exact(self, terms: np.ndarray, sums: np.ndarray) -> None:
         """Add the counts of some terms; the few that were not counted are looked up."""
         segments, wanted, codes = self.add_known(terms, sums)
-        if len(codes):
-            asked = (NO_CODE, *self.question.place, *self.question.time)
-            found = posts_with(*(self.several.table, frozen(self.numbers[segments]), frozen(codes), *asked))
-            np.add.at(sums, wanted, found)
+        asked = (NO_CODE, *self.question.place, *self.question.time)
+        found = posts_with(*(self.several.table, frozen(self.numbers[segments]), frozen(codes), *asked))
+        np.add.at(sums, wanted, found)
 
     def at_least(self, least: np.ndarray) -> np.ndarray:
         """The terms that occur in so many posts of a segment, by what is least for it; of those counted."""

@@ -19,7 +19,8 @@ from nearcast.kernels.several import FIELDS, WIDTH, codes_in, within_reach
 class Several:
     """Segments by number. A number may be given a segment at any time; only numbers that have one are searched.
 
-    Threads may give and search at once: what a number was given first stays, for kernels know it by its address.
+    Threads may give and search at once: what a number is given first it keeps, so that no array that a search reads can
+    go, though two threads have opened the same file.
     """
 
     def __init__(self, size: int) -> None:
@@ -29,7 +30,7 @@ class Several:
         self.table = frozen(self._table)
         self.times = np.zeros((size, 2), np.int64)  # the first and the last of each
         self.held = np.zeros(size, np.bool_)
-        self._giving = Lock()
+        self._lock = Lock()
 
     @classmethod
     def of(cls, segments: Sequence[PostSegment], gone: Sequence[np.ndarray]) -> "Several":
@@ -40,7 +41,7 @@ class Several:
 
     def hold(self, number: int, segment: PostSegment, gone: np.ndarray = NOTHING) -> None:
         """`gone` are the deleted rows of the segment, ascending. A number that has a segment keeps it."""
-        with self._giving:
+        with self._lock:
             if self.held[number]:
                 return
             self.segments[number], self.gone[number] = segment, gone
