@@ -4,7 +4,7 @@ Each size class has at most FAN segments before they become one of the next, so 
 times, and a state of any length has few segments.
 
 A batch stands still while it merges, at some 2 µs a post, and holds all the posts in memory. So segments of LARGEST
-rows and more are left as they are, and a merge has about eight times that at most. With batches of 100,000 posts and two
+rows and more are left as they are, and a merge has some eight times that at most. With batches of 100,000 posts and two
 workers the longest is one of 3.2 million posts, some 7 s; were that not the end, the next would be eight times as long.
 In exchange a search of 100 million posts has some 30 segments more to look at, some ten microseconds each.
 """
