@@ -41,7 +41,8 @@ def run(
 ) -> dict[str, Any]:
     """`queries` of each kind over `posts`; the targets are those for 10 million.
 
-    Merged segments have up to `segment` posts. A run merges eight of less than 4 million into one, of up to 32.
+    Merged segments have up to `segment` posts. A run merges eight of less than a million into one, of up to 8: of
+    3.2 million with batches of 100,000 posts and two workers.
 
     A search is timed from its text to its rows in order, with their ids, times and places; the row figures say what
     reading texts into an Arrow table takes on top. With `exact_places` coordinates have all the digits of a double.

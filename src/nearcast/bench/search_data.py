@@ -28,7 +28,7 @@ from nearcast.text.tokenizer import Tokenizer
 WORDS = 10  # a post
 WINDOW = 72 * 3600 * 1_000_000
 START = World().start
-LARGEST = 4_000_000
+LARGEST = 3_200_000  # a run's, of batches of 100,000 posts, with two workers (`state.merging`)
 FRESH, FRESH_ROWS = 4, 20_000
 PIECES = 8  # that a merged segment is made of
 JITTER = 0.01  # degrees, about a place of the sample
