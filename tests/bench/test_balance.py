@@ -8,6 +8,7 @@ from matplotlib.image import imread
 
 from nearcast.bench import balance
 from nearcast.bench.balance_plot import draw
+from nearcast.cli.bench import print_figures
 from nearcast.model.errors import BadInput
 
 
@@ -45,6 +46,12 @@ def test_a_case_for_each_factor_and_mistakes_in_one_line() -> None:
         with pytest.raises(BadInput) as told:
             balance.run(lambda text: None, **wrong)
         assert "\n" not in str(told.value)
+
+
+def test_figures_are_printed_to_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """A bench tells how many adjustments there were; `status` tells each under the same name."""
+    print_figures("balance", "of some plans", {"figures": {"q3": {"off": {"adjustments": 3, "needed": None}}}})
+    assert "figures.q3.off.adjustments" in capsys.readouterr().out
 
 
 def coloured(path: Path, figures: dict[str, dict[str, object]]) -> float:

@@ -45,10 +45,10 @@ def flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     for name, value in facts.items():
         if isinstance(value, dict):
             found += flat(value, f"{prefix}{name}.")
-        elif name in ("load", "owners"):
+        elif name in ("load", "owners") and isinstance(value, list):
             for each in value:
                 found += flat(each, f"{prefix}{name}.{each.get('worker')}.")
-        elif name == "adjustments":
+        elif name == "adjustments" and isinstance(value, list):
             for number, each in enumerate(value):
                 found += flat(each, f"{prefix}adjustments.{number}.")
         else:
