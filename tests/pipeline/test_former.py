@@ -1,6 +1,6 @@
 """Two partitions side by side (seed 001 §V-B): the outbox and the answers are what the stream means, at every stage."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -15,7 +15,6 @@ from nearcast.pipeline.balance import adjust, is_due, united
 from nearcast.pipeline.batch import begin
 from nearcast.pipeline.plan import Plan, open_segments
 from nearcast.pipeline.settings import Settings
-from nearcast.routing.routers import BUILDERS
 from nearcast.state.directory import StateDirectory
 from nearcast.state.sweep import sweep
 from tests.marks import slow
@@ -28,6 +27,7 @@ from tests.pipeline.test_balance import (
     check_all,
     check_kept,
     gradual,
+    made_by_hand,
     move_to,
     often,
     plan_of,
@@ -35,17 +35,8 @@ from tests.pipeline.test_balance import (
 )
 from tests.pipeline.test_crashes import Crash, crashing_at
 from tests.pipeline.test_every_router import random_batches, sample
-from tests.routing.made import MADE
 
-__all__ = ["often"]  # a fixture
-
-
-@pytest.fixture(autouse=True)
-def made_by_hand() -> Iterator[None]:
-    BUILDERS.update(MADE)
-    yield
-    for name in MADE:
-        del BUILDERS[name]
+__all__ = ["made_by_hand", "often"]  # fixtures
 
 
 @pytest.mark.usefixtures("often")
