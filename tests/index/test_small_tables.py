@@ -11,11 +11,12 @@ from nearcast.index.post_layout import lay_out, place_order
 from nearcast.index.posts import PostSegment
 from nearcast.index.rows import frozen
 from nearcast.index.search_terms import CountedTerms, count_terms, greatest
-from nearcast.kernels.half_bytes import FREQUENT, SPAN, add_halves, write_halves
+from nearcast.kernels.half_bytes import FREQUENT, MOST_WAITING, SPAN, add_halves, pour, write_halves
 from tests.index.test_posts import posts, question
 
 SMALL = ("halves", "beyond", "beyond_starts")
 NO_STOP_WORDS = frozen(np.empty(0, np.uint64))
+LATER = st.integers(-(10**15), 10**15)
 
 
 def sealed(count: int, words: int, seed: int = 1) -> PostSegment:
@@ -45,11 +46,24 @@ def test_a_table_says_in_how_many_posts_of_its_node_each_frequent_word_occurs(co
     tables = [frozen(array) for array in write_halves(*(*forward, count, len(segment.terms)))]
     codes = min(len(segment.terms), FREQUENT)
     for node in range(-(-count // SPAN)):
-        counts = np.zeros(codes + 1, np.int32)
-        add_halves(*(*tables, node, node + 1, counts))
+        counts, sums = np.zeros(codes + 1, np.int32), np.zeros(codes + codes % 2, np.uint8)
+        assert add_halves(*(*tables, node, node + 1, counts, sums, 0)) == 1
+        pour(sums, counts)
         assert np.array_equal(counts[1:codes], occurrences(segment, node * SPAN, (node + 1) * SPAN)[1:codes])
     if count >= SPAN and 1 < words < 40_000:
         assert segment.counts.max() > 15  # more than half a byte holds
+
+
+def test_many_tables_add_up_to_more_than_bytes_hold() -> None:
+    count = (2 * MOST_WAITING + 3) * SPAN
+    segment = sealed(count, 20)
+    forward = segment.arrays["forward"], segment.arrays["forward_starts"]
+    tables = [frozen(array) for array in write_halves(*(*forward, count, len(segment.terms)))]
+    codes = len(segment.terms)
+    counts, sums = np.zeros(codes + 1, np.int32), np.zeros(codes + codes % 2, np.uint8)
+    assert add_halves(*(*tables, 0, count // SPAN, counts, sums, 0)) == 3
+    assert pour(sums, counts) == 0 and not sums.any()
+    assert np.array_equal(counts[1:codes], occurrences(segment, 0, count)[1:codes])
 
 
 @pytest.fixture(scope="module", params=[60, 30_000], ids=["few words", "many words"])
@@ -67,7 +81,9 @@ def answer(part: CountedTerms, k: int) -> dict[int, int]:
 def test_counts_are_the_same_without_them(segment: PostSegment, data: st.DataObject) -> None:
     west, east = data.draw(st.floats(-180, 180)), data.draw(st.floats(-180, 180))
     south = data.draw(st.floats(-90, 0))
-    asked = question(data.draw(st.sampled_from([None, (west, south, east, -south)])))
+    place = data.draw(st.sampled_from([None, (west, south, east, -south), (-170.0, south, 175.0, 85.0)]))
+    since, until = sorted(data.draw(st.tuples(LATER, LATER)))
+    asked = question(place, *data.draw(st.sampled_from([(), (since,), (since, until)])))
     gone = frozen(np.array(sorted(data.draw(st.sets(st.integers(0, len(segment) - 1), max_size=50))), np.int64))
     everything = data.draw(st.booleans())
     old = without_small_tables(segment)

@@ -45,8 +45,8 @@ def count_repeating(data, at, end, counts, weight):
 
 
 @njit(cache=True, nogil=True)
-def count_run(data, at, posts, counts):
-    """Add the words of `posts` posts whose records begin at `at`; returns where the next record is.
+def count_run(data, at, posts, counts, weight):
+    """Add the words of `posts` posts whose records begin at `at`, each so often; returns where the next record is.
 
     A call for each post would take longer than the counting.
     """
@@ -55,11 +55,11 @@ def count_run(data, at, posts, counts):
         head, at = get(data, at)
         end = at + (head >> 1)
         if head & 1:
-            count_repeating(data, at, end, counts, np.int32(1))
+            count_repeating(data, at, end, counts, weight)
             at = end
         while at < end:
             code, at = get(data, at)
-            counts[np.uint64(code if code < rest else rest)] += np.int32(1)
+            counts[np.uint64(code if code < rest else rest)] += weight
     return at
 
 
@@ -130,7 +130,7 @@ def write_tables(data, starts, rows, words, levels):
             counts = np.zeros(words + 1, np.int32)
             if level == first:
                 begin, end = node * span, min(rows, (node + 1) * span)
-                count_run(data, post_at(data, starts, begin), end - begin, counts)
+                count_run(data, post_at(data, starts, begin), end - begin, counts, np.int32(1))
             else:
                 child = levels[level - 1] - levels[first] + node * FAN
                 for i in range(child, min(child + FAN, levels[level] - levels[first])):
