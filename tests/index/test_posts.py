@@ -16,7 +16,7 @@ from nearcast.index.posts import PostSegment, write_posts
 from nearcast.index.question import Question
 from nearcast.index.rows import frozen
 from nearcast.index.search_terms import count_terms, greatest
-from nearcast.kernels.blocks import APART, COVERS, least_distance_km, relation
+from nearcast.kernels.blocks import APART, BLOCK, COVERS, least_distance_km, relation
 from nearcast.kernels.half_bytes import FREQUENT
 from nearcast.kernels.packing import pack_integers, take_integers
 from nearcast.kernels.postings import rows_in_runs
@@ -61,7 +61,7 @@ def same(one: pa.Table, other: pa.Table) -> bool:
 # -- writing and reading -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [1, 15, 256, 257, 3000])
+@pytest.mark.parametrize("count", [1, 15, BLOCK, BLOCK + 1, 3000])
 @pytest.mark.parametrize("sealed", [False, True])
 @pytest.mark.parametrize("exact", [False, True])
 def test_all_posts_come_back_as_they_were(tmp_path: Path, count: int, sealed: bool, exact: bool) -> None:

@@ -13,7 +13,7 @@ from numba import njit
 from nearcast.kernels.packing import integer_at, place_at
 from nearcast.kernels.regions import CIRCLE, EVERYWHERE, RADIANS, RECT, haversine_km, in_region
 
-BLOCK = 256
+BLOCK = 128
 FAN = 8
 APART, MEETS, COVERS = 0, 1, 2
 

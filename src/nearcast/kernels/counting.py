@@ -15,7 +15,7 @@ from nearcast.kernels.match import FEW
 from nearcast.kernels.sorting import sort_in_place
 from nearcast.kernels.varint import FROM_TWO, PADDING, get, put
 
-TABLE_LEVEL = 3  # nodes of BLOCK · FAN³ = 131,072 posts
+TABLE_LEVEL = 3  # nodes of BLOCK · FAN³ = 65,536 posts
 
 
 @njit(cache=True, nogil=True)
