@@ -11,10 +11,10 @@ from nearcast.index.post_layout import lay_out, place_order
 from nearcast.index.posts import PostSegment
 from nearcast.index.rows import frozen
 from nearcast.index.search_terms import CountedTerms, count_terms, greatest
-from nearcast.kernels.half_bytes import FREQUENT, MOST_WAITING, SPAN, add_halves, pour, write_halves
+from nearcast.kernels.half_bytes import FREQUENT, MOST_WAITING, SPAN, WIDE, add_halves, add_wide, pour, write_halves
 from tests.index.test_posts import posts, question
 
-SMALL = ("halves", "beyond", "beyond_starts")
+SMALL = ("halves", "beyond", "beyond_starts", "wide")
 NO_STOP_WORDS = frozen(np.empty(0, np.uint64))
 LATER = st.integers(-(10**15), 10**15)
 
@@ -26,8 +26,14 @@ def sealed(count: int, words: int, seed: int = 1) -> PostSegment:
 
 
 def without_small_tables(segment: PostSegment) -> PostSegment:
-    """As files are that were written before there were such tables."""
-    return PostSegment(Path(), {name: a for name, a in segment.arrays.items() if name not in SMALL})
+    """As fresh segments are, but with inverted lists and term tables."""
+    none: tuple[np.ndarray, ...] = (
+        np.empty(0, np.uint8),
+        np.empty(0, np.uint8),
+        np.zeros(1, np.int64),
+        np.empty(0, np.int32),
+    )
+    return PostSegment(Path(), {**segment.arrays, **dict(zip(SMALL, map(frozen, none), strict=True))})
 
 
 def occurrences(segment: PostSegment, begin: int, end: int) -> np.ndarray:
@@ -43,7 +49,7 @@ def occurrences(segment: PostSegment, begin: int, end: int) -> np.ndarray:
 def test_a_table_says_in_how_many_posts_of_its_node_each_frequent_word_occurs(count: int, words: int) -> None:
     segment = sealed(count, words)
     forward = segment.arrays["forward"], segment.arrays["forward_starts"]
-    tables = [frozen(array) for array in write_halves(*(*forward, count, len(segment.terms)))]
+    *tables, _ = (frozen(array) for array in write_halves(*(*forward, count, len(segment.terms))))
     codes = min(len(segment.terms), FREQUENT)
     for node in range(-(-count // SPAN)):
         counts, sums = np.zeros(codes + 1, np.int32), np.zeros(codes + codes % 2, np.uint8)
@@ -58,7 +64,7 @@ def test_many_tables_add_up_to_more_than_bytes_hold() -> None:
     count = (2 * MOST_WAITING + 3) * SPAN
     segment = sealed(count, 20)
     forward = segment.arrays["forward"], segment.arrays["forward_starts"]
-    tables = [frozen(array) for array in write_halves(*(*forward, count, len(segment.terms)))]
+    *tables, _ = (frozen(array) for array in write_halves(*(*forward, count, len(segment.terms))))
     codes = len(segment.terms)
     counts, sums = np.zeros(codes + 1, np.int32), np.zeros(codes + codes % 2, np.uint8)
     assert add_halves(*(*tables, 0, count // SPAN, counts, sums, 0)) == 3
@@ -66,9 +72,23 @@ def test_many_tables_add_up_to_more_than_bytes_hold() -> None:
     assert np.array_equal(counts[1:codes], occurrences(segment, 0, count)[1:codes])
 
 
+@pytest.mark.parametrize("nodes", [1, WIDE, WIDE + 1, 3 * WIDE - 1])
+def test_a_wide_table_says_what_its_nodes_say(nodes: int) -> None:
+    count = nodes * SPAN - 5
+    segment = sealed(count, 300)
+    _, _, starts, wide = (frozen(segment.arrays[name]) for name in SMALL)
+    codes = len(segment.terms)
+    half = (codes + 1) // 2
+    for first in range(0, nodes, WIDE):
+        counts, last = np.zeros(codes + 1, np.int32), min(nodes, first + WIDE)
+        assert add_wide(*(wide, half, first, last, counts)) == 1
+        assert np.array_equal(counts[1:codes], occurrences(segment, first * SPAN, last * SPAN)[1:codes])
+    assert len(starts) == nodes + 1
+
+
 @pytest.fixture(scope="module", params=[60, 30_000], ids=["few words", "many words"])
 def segment(request: pytest.FixtureRequest) -> PostSegment:
-    return sealed(30_000, request.param)
+    return sealed(150_000, request.param)
 
 
 def answer(part: CountedTerms, k: int) -> dict[int, int]:
@@ -97,5 +117,5 @@ def test_a_region_that_covers_nodes_is_counted_from_tables() -> None:
     segment = sealed(30_000, 30_000)
     looked = count_terms(segment, question(None)).looked()[0]
     assert (looked.method, looked.candidates) == ("term tables", 0)
-    assert looked.why.startswith(f"{-(-30_000 // SPAN)} term tables, 0 of 30,000 posts")
+    assert looked.why.startswith("1 term tables, 0 of 30,000 posts")
     assert count_terms(without_small_tables(segment), question(None)).looked()[0].candidates == 30_000

@@ -162,11 +162,11 @@ def _indexes(arrays: Arrays, sealed: bool) -> None:
     names: tuple[str, ...] = ("lists", "list_starts", "skip_first", "skip_rows", "skip_at")
     lists = tuple(np.empty(0, kind) for kind in (np.uint8, np.int64, np.int64, np.int32, np.uint32))
     tables = np.empty(0, np.uint8), np.zeros(1, np.int64)
-    small = np.empty(0, np.uint8), *tables
+    small = np.empty(0, np.uint8), *tables, np.empty(0, np.int32)
     if sealed or rows >= LISTED_ROWS:
         lists = write_postings(*(*forward, rows, frozen(arrays["counts"])))
     if sealed:
         tables = write_tables(*(*forward, rows, words, frozen(arrays["levels"])))
         small = write_halves(*(*forward, rows, words))
-    names += ("tables", "table_starts", "halves", "beyond", "beyond_starts")
+    names += ("tables", "table_starts", "halves", "beyond", "beyond_starts", "wide")
     arrays.update(zip(names, (*lists, *tables, *small), strict=True))

@@ -35,7 +35,7 @@ MANY = 8  # attributes of more than one of so many posts are read as whole colum
 BASE = ("id", "id_text", "ts", "lon", "lat", "text")
 OWN = frozenset((*BASE, "leaf", "terms"))
 TEXT_LIMIT = 1 << 30  # bytes of texts in one Arrow array
-NO_TABLES = (frozen(np.empty(0, np.uint8)), frozen(np.empty(0, np.uint8)), frozen(np.zeros(1, np.int64)))
+TABLES = ("tables", "table_starts", "halves", "beyond", "beyond_starts", "wide")
 
 
 def post_fingerprints(table: pa.Table) -> np.ndarray:
@@ -121,10 +121,8 @@ class PostSegment:
 
     @cached_property
     def tables(self) -> tuple[np.ndarray, ...]:
-        """Term tables of nodes, and the small ones, which files written before there were such do not have."""
-        a = self.arrays
-        small = [a[name] for name in ("halves", "beyond", "beyond_starts")] if "halves" in a else NO_TABLES
-        return a["tables"], a["table_starts"], *small
+        """Term tables of nodes, and the small ones."""
+        return tuple(self.arrays[name] for name in TABLES)
 
     @property
     def terms(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from nearcast.kernels.blocks import APART, BLOCK, COVERS, FAN, relation, time_re
 from nearcast.kernels.check import is_among
 from nearcast.kernels.counting import TABLE_LEVEL, add_table, count_repeating, count_run, count_single
 from nearcast.kernels.forward import post_at
-from nearcast.kernels.half_bytes import SPAN, add_halves, pour
+from nearcast.kernels.half_bytes import SPAN, WIDE_LEVEL, add_halves, add_wide, pour
 from nearcast.kernels.packing import integer_at, place_at
 from nearcast.kernels.regions import in_region
 from nearcast.kernels.sorting import lower_bound
@@ -23,7 +23,7 @@ ADD, SUBTRACT = np.int32(1), np.int32(-1)
 @njit(cache=True, nogil=True)
 def count_region(
     rows, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone, boxes, times, levels, tables, table_starts,
-    halves, beyond, beyond_starts, kind, west, south, east, north, shape, since, until, counts,
+    halves, beyond, beyond_starts, wide, kind, west, south, east, north, shape, since, until, counts,
 ):  # fmt: skip
     """Add the words of all posts in a region and a time: (posts, posts counted one by one, tables added).
 
@@ -56,13 +56,15 @@ def count_region(
         span = np.int64(BLOCK) << (3 * level)
         begin, end = place * span, min(rows, (place + 1) * span)
         number = node - levels[first_table]
-        has_table = covered and first_table <= level < top and number + 1 < table_starts.size
-        if has_table or (covered and small and 1 <= level <= first_table):
-            if has_table:
+        has_table = first_table <= level < top and number + 1 < table_starts.size
+        if covered and ((small and level) or has_table):
+            first, last = begin // SPAN, (end + SPAN - 1) // SPAN
+            if not small:
                 add_table(tables, table_starts[number], table_starts[number + 1], counts)
                 added += 1
+            elif level >= WIDE_LEVEL:
+                added += add_wide(wide, half, first, last, counts)
             else:
-                first, last = begin // SPAN, (end + SPAN - 1) // SPAN
                 waiting = add_halves(halves, beyond, beyond_starts, first, last, counts, sums, waiting)
                 added += last - first
             posts += end - begin - _without_deleted(data, starts, gone, begin, end, counts)

@@ -23,6 +23,7 @@ FIELDS = (
     ("terms", np.uint64), ("by_term", np.uint32),
     ("tables", np.uint8), ("table_starts", np.int64),
     ("halves", np.uint8), ("beyond", np.uint8), ("beyond_starts", np.int64),
+    ("wide", np.int32),
     ("gone", np.int64),
 )  # fmt: skip
 WIDTH = ARRAYS + 2 * len(FIELDS)
@@ -89,6 +90,7 @@ def _tables(row):
         array_at(row[_TABLES + 4], row[_TABLES + 5], np.uint8),
         array_at(row[_TABLES + 6], row[_TABLES + 7], np.uint8),
         array_at(row[_TABLES + 8], row[_TABLES + 9], np.int64),
+        array_at(row[_TABLES + 10], row[_TABLES + 11], np.int32),
     )
 
 
