@@ -16,13 +16,11 @@ from nearcast.cache.snapshot import Searched, Segments
 from nearcast.index.aggregate import aggregate, merge, search_groups, takes_all
 from nearcast.index.aggregate_rows import FEW_ROWS, aggregate_several
 from nearcast.index.answers import shape_of
-from nearcast.index.derived import DERIVED
 from nearcast.index.groups import Groups, Shape
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import Question
 from nearcast.index.search_range import Looked, search_range
-from nearcast.language import check_attributes, check_numbers
-from nearcast.model.queries import AggregateQuery, Query, Statement
+from nearcast.model.queries import AggregateQuery, Query
 from nearcast.reader.coarsely import Coarse
 from nearcast.reader.cores import cores
 from nearcast.reader.found import Answered, Effort
@@ -120,15 +118,6 @@ def given_once(given: Given, version: int, query: AggregateQuery, answer: Callab
         found = answer()
         given.note(version, key, replace(found, cached=f"{found.cached}; asked before"), found.table.nbytes)
     return found
-
-
-def check_known(statement: Statement, kinds: dict[str, set[str]]) -> None:
-    """Raises QueryError where a search asks for attributes that no post has, or for numbers of those that have none.
-    `kinds` are those of the attributes of all posts.
-    """
-    derived = {name: {kind, *kinds.get(name, ())} for name, kind in DERIVED.items()}
-    check_attributes(statement, {**kinds, **derived})
-    check_numbers(statement, {**kinds, **derived})
 
 
 def asks_for_attributes(query: Query) -> bool:
