@@ -247,11 +247,18 @@ class Reader:
         if self.cache is not None:
             opened = self.segments(question, columns, (ARCHIVE,))
             beside = [(each.ref.name, each.segment, each.gone) for each in opened]
-            return cached_groups(self.cache, self.posts, beside, question, shape, approximate)
-        opened = self.segments(question, columns)
-        groups, looked = groups_of([(each.segment, each.gone) for each in opened], question, shape)
-        names = (each.ref.name for each in opened)
+            posts = self.posts, self._several_posts
+            return cached_groups(self.cache, *posts, beside, question, shape, approximate)
+        several, chosen = self.several(question, columns)
+        chosen = chosen[several.rows[chosen] > 0]
+        parts = [(several[n], several.gone[n]) for n in chosen.tolist()]
+        groups, looked = groups_of(parts, question, shape, several, chosen.tolist())
+        names = (self.refs[n].name for n in chosen.tolist())
         return Partial(groups), tuple(zip(names, looked, strict=True)), None
+
+    @cached_property
+    def _several_posts(self) -> Several:
+        return Several.of([segment for _, segment, _ in self.posts], [gone for _, _, gone in self.posts])
 
     @cached_property
     def posts(self) -> tuple[tuple[str, PostSegment, np.ndarray], ...]:
