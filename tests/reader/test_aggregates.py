@@ -96,6 +96,10 @@ def test_stop_words_are_left_out(state: State) -> None:
         ("SELECT Sum(shop) FROM stream", "Sum is of numbers, and the values of shop are strings"),
         ("SELECT Count(id) FROM stream HAVING Max(shop) > 3", "Max is of numbers or times, and the values of shop"),
         ("SELECT Avg(hour) FROM stream", "Avg is of numbers, and the values of hour are times"),
+        ("SELECT Count(id) FROM stream WHERE price > 1 AND hour = 8", r"(?s)hour is a time.*'2026-05-01T08:00'"),
+        ("SELECT * FROM stream WHERE date IN ('2026-05-01', 'May')", "date is a time, and is not compared with this"),
+        ("SELECT Count(id) FROM stream WHERE weekday = 'Monday'", "weekday is a number, and is not compared with"),
+        ("SELECT * FROM stream WHERE cell = 7", "(?s)cell is a string.*expected a string in quotes"),
     ],
 )
 def test_an_attribute_that_no_post_has_is_an_error_that_points_at_it(state: State, sql: str, message: str) -> None:
@@ -105,6 +109,16 @@ def test_an_attribute_that_no_post_has_is_an_error_that_points_at_it(state: Stat
         assert "^" in str(caught.value)
     in_bulk = answer(state.reader, sql)
     assert in_bulk["rows"] is None and "^" in (in_bulk["error"] or "")
+
+
+def test_an_hour_is_compared_with_times_and_with_what_posts_themselves_have_as_their_hour(tmp_path: Path) -> None:
+    own = [{"id": n, "ts": NOON + n * MINUTE, "lon": 0.0, "lat": 0.0, "text": "a", "hour": n} for n in range(3)]
+    none = [{"id": n, "ts": NOON + n * MINUTE, "lon": 0.0, "lat": 0.0, "text": "a"} for n in range(3, 9)]
+    timely = "SELECT Count(id) FROM stream WHERE hour = '2026-05-01T12:00Z'"
+    with_own = State(make_state(tmp_path / "own", [(SEALED, own), (FRESH, none)]))
+    assert rows(with_own, "SELECT Count(id) FROM stream WHERE hour = 2") == [{"count(id)": 1}]
+    assert rows(with_own, timely) == [{"count(id)": 6}]
+    assert rows(State(make_state(tmp_path / "none", [(FRESH, none)])), timely) == [{"count(id)": 6}]
 
 
 def test_a_state_without_posts_knows_no_attributes_and_answers(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ added once, times its count.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -121,6 +122,7 @@ def groups_of(
     )  # fmt: skip
 
 
+@lru_cache(maxsize=1_024)
 def nothing(shape: Shape) -> Groups:
     """The aggregates of no posts."""
     width, of = len(shape.by), len(shape.measured)

@@ -19,6 +19,7 @@ NUMBERS = 1 << WHOLE | 1 << REAL
 TERMS = pa.list_(pa.struct([("term", pa.string()), ("count", pa.int64())]))
 SPLIT = 2.0**27 + 1
 NO_TERMS = frozen(np.empty(0, np.uint64))
+FEW_STRINGS = 100  # are quickly ranked
 
 
 def shape_of(query: AggregateQuery) -> Shape:
@@ -67,6 +68,8 @@ class Answer:
     def __init__(self, query: AggregateQuery, groups: Groups) -> None:
         self.query, self.groups = query, groups
         self.alone = not query.group_by and not len(groups)  # one row, of no posts
+        self._attributes: dict[str, Values] = {}
+        self._places: dict[str, np.ndarray] = {}  # among the strings that are spelt, of attributes of strings only
 
     def rows(self) -> np.ndarray:
         """The groups that are in the answer, in its order."""
@@ -86,25 +89,37 @@ class Answer:
         return rows[np.lexsort(keys[::-1])][: query.limit]
 
     def _key(self, ordering: Ordering, rows: np.ndarray) -> np.ndarray:
-        ranks = self.values(ordering.value, rows).ranks()
+        of = ordering.value
+        ranks = self._ranks(of)[rows] if isinstance(of, str) else self.values(of, rows).ranks()
         return np.where(ranks == LAST, LAST, -ranks) if ordering.descending else ranks
 
     def values(self, of: Measure | str, rows: np.ndarray) -> Values:
         """An attribute of some groups, or an aggregate that is one value."""
-        return self._attribute(of, rows) if isinstance(of, str) else self._measure(of).take(rows)
+        return (self._attribute(of) if isinstance(of, str) else self._measure(of)).take(rows)
 
-    def _attribute(self, name: str, rows: np.ndarray) -> Values:
-        groups = self.groups
-        at = groups.shape.by.index(name)
-        kinds, values = groups.kinds[rows, at], groups.values[rows, at]
-        strings, spelt = NO_STRINGS, kinds == STRING
-        if spelt.all() and len(rows):
-            strings = groups.spelling.strings.take(arrow(np.searchsorted(groups.spelling.hashes, values)))
-        elif spelt.any():
-            places = np.searchsorted(groups.spelling.hashes, np.where(spelt, values, 0))
-            indices = pc.if_else(arrow(spelt), arrow(places), pa.scalar(None, pa.int64()))
-            strings = groups.spelling.strings.take(indices)
-        return Values(kinds, values, strings)
+    def _attribute(self, name: str) -> Values:
+        """Of all groups."""
+        found = self._attributes.get(name)
+        if found is None:
+            groups = self.groups
+            at = groups.shape.by.index(name)
+            kinds, values = groups.kinds[:, at], groups.values[:, at]
+            strings, spelt = NO_STRINGS, kinds == STRING
+            if spelt.all() and len(groups):
+                self._places[name] = places = np.searchsorted(groups.spelling.hashes, values)
+                strings = groups.spelling.strings.take(arrow(places))
+            elif spelt.any():
+                places = np.searchsorted(groups.spelling.hashes, np.where(spelt, values, 0))
+                indices = pc.if_else(arrow(spelt), arrow(places), pa.scalar(None, pa.int64()))
+                strings = groups.spelling.strings.take(indices)
+            found = self._attributes[name] = Values(kinds, values, strings)
+        return found
+
+    def _ranks(self, name: str) -> np.ndarray:
+        """Of all groups by an attribute; strings by the ranks of all that are spelt, where these are few."""
+        values, places = self._attribute(name), self._places.get(name)
+        few = len(self.groups.spelling.hashes) <= len(self.groups) + FEW_STRINGS
+        return self.groups.spelling.ranks[places] if places is not None and few else values.ranks()
 
     def _measure(self, measure: Measure) -> Values:
         groups = self.groups

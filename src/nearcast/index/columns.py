@@ -107,6 +107,9 @@ def whole_column(segment: PostSegment, name: str, posts: int) -> Column | None:
     """The attribute of all posts of a segment, if it is kept, or is worth reading for a search that asks for it of so
     many posts.
     """
+    kept = KEPT.get(segment, name)
+    if kept is not None:
+        return kept
     cost, price = posts, len(segment)
     if any(attribute_column(name, kind) in segment.attribute_columns for kind in ATTRIBUTE_KINDS):
         price = 1 + price // ATTRIBUTE_BLOCK

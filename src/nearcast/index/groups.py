@@ -10,7 +10,9 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from nearcast.index.arrow import numbers
 from nearcast.index.rows import freeze, take_lists
 
 WHOLE, REAL, TIME, STRING, TRUTH, MISSING = range(6)  # kinds of values
@@ -38,6 +40,12 @@ class Spelling:
 
     hashes: np.ndarray
     strings: pa.StringArray
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """Numbers in the order of the strings."""
+        ranks: np.ndarray = numbers(pc.rank(self.strings, tiebreaker="dense")).astype(np.int64)
+        return ranks
 
 
 @dataclass(frozen=True)

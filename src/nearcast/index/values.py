@@ -132,12 +132,14 @@ class Values:
 
     def table(self, name: str) -> pa.Table:
         """As columns of the attribute `name`, one a kind, that predicates are asked of."""
+        columns = {attribute_column(name, letter): column for letter, column in self._columns.items()}
+        return pa.table({"": pa.nulls(len(self)), **columns})
+
+    @cached_property
+    def _columns(self) -> dict[str, pa.Array]:
+        """One a kind, by its letter."""
         have = set(np.unique(self.kinds).tolist())
-        columns = {"": pa.nulls(len(self))}
-        for letter, kind in KIND_OF.items():
-            if kind in have and letter != "j":
-                columns[attribute_column(name, letter)] = self._only(kind)
-        return pa.table(columns)
+        return {letter: self._only(kind) for letter, kind in KIND_OF.items() if kind in have and letter != "j"}
 
     def arrow(self) -> pa.Array:
         """As one array: of the type of their kind; numbers of both kinds as whole numbers where all are whole and one

@@ -7,7 +7,7 @@ searches from subscriptions; `dnf` and `encode` make of the meaning the columns 
 is how every one of them complains.
 """
 
-from nearcast.language.checks import check_attributes, check_numbers, check_search, check_subscription
+from nearcast.language.checks import check_attributes, check_kinds, check_numbers, check_search, check_subscription
 from nearcast.language.dnf import to_dnf
 from nearcast.language.encode import decode_code, encode_query
 from nearcast.language.keywords import parse_contains
@@ -16,6 +16,7 @@ from nearcast.language.places import parse_region
 
 __all__ = [
     "check_attributes",
+    "check_kinds",
     "check_numbers",
     "check_search",
     "check_subscription",

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
+from datetime import datetime
 from typing import Any
 
 from nearcast.language.grammar import FUNCTIONS
@@ -29,6 +30,7 @@ from nearcast.model.queries import (
     Query,
     RangeQuery,
     RelevantQuery,
+    Scalar,
     Statement,
     TermsQuery,
 )
@@ -105,6 +107,42 @@ def check_numbers(statement: Statement, kinds: Mapping[str, Collection[str]]) ->
             are = "times" if "t" in have else "strings" if {*have} <= {"s", "j"} else "no numbers"
             message = f"{FUNCTIONS[value.function]} is of {what}, and the values of {value.of} are {are}"
             raise _at(statement, name.span if name else None, message, f"Count({value.of}), or an attribute of {what}")
+
+
+def check_kinds(statement: Statement, kinds: Mapping[str, Collection[str]]) -> None:
+    """Raises QueryError where the WHERE compares an attribute of `kinds` with a value that none of its own is ever
+    compared with (an hour, which is a time, with 8), pointing at it: such a condition is true of no post.
+    """
+    for number, predicate in enumerate(statement.query.predicates):
+        have = set(kinds.get(predicate.name, ""))
+        for at, value in enumerate(predicate.values):
+            if not have or have & _compared_with(value):
+                continue
+            what, example = _KINDS["t" if "t" in have else "s" if have <= {"s", "j"} else "i"]
+            select = _read(statement.sql)
+            tests = [each for each in (select.where if select else ()) if isinstance(each, Condition)]
+            span = tests[number].values[at].span if tests else None
+            raise _at(statement, span, f"{predicate.name} is {what}, and is not compared with this", example)
+
+
+_KINDS = {
+    "t": ("a time", "a time such as '2026-05-01T08:00'"),
+    "i": ("a number", "a number"),
+    "s": ("a string", "a string in quotes"),
+}
+
+
+def _compared_with(value: Scalar) -> set[str]:
+    """The kinds of attributes (`model.posts`) whose values a literal is compared with."""
+    if isinstance(value, bool):
+        return {"b"}
+    if not isinstance(value, str):
+        return {"i", "f"}
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return {"s", "j"}
+    return {"s", "j", "t"}
 
 
 def _attributes(query: Query) -> set[str]:

@@ -2,7 +2,7 @@
 results of the workers, united by the aggregator).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,19 +16,19 @@ from nearcast.cache.snapshot import Searched, Segments
 from nearcast.index.aggregate import aggregate, merge, search_groups, takes_all
 from nearcast.index.aggregate_rows import FEW_ROWS, aggregate_several
 from nearcast.index.answers import shape_of
-from nearcast.index.derived import DERIVED
 from nearcast.index.groups import Groups, Shape
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import Question
-from nearcast.index.search_range import Looked, search_range
-from nearcast.language import check_attributes, check_numbers
-from nearcast.model.queries import AggregateQuery, Query, Statement
+from nearcast.index.search_range import Looked, search_range, search_range_in
+from nearcast.index.several import Several
+from nearcast.model.queries import AggregateQuery, Query
 from nearcast.reader.coarsely import Coarse
 from nearcast.reader.cores import cores
 from nearcast.reader.found import Answered, Effort
 from nearcast.reader.rows import iso, records
 
 PARALLEL_ROWS = 1_000_000
+SMALL = 100.0  # square degrees
 Part = tuple[PostSegment, np.ndarray]  # a segment, and its deleted rows
 Named = tuple[str, PostSegment, np.ndarray]
 
@@ -69,8 +69,16 @@ class Aggregated(Answered):
         return self.table
 
 
-def groups_of(parts: Sequence[Part], question: Question, shape: Shape) -> tuple[Groups, list[Looked]]:
-    """The groups of all segments, and how each was searched; large ones on all cores at once."""
+def groups_of(
+    parts: Sequence[Part], question: Question, shape: Shape, several: Several | None = None, chosen: Sequence[int] = ()
+) -> tuple[Groups, list[Looked]]:
+    """The groups of all segments, and how each was searched; large ones on all cores at once. A small place is searched
+    for in all together, where they are known as `several`, the parts being the `chosen`.
+    """
+    if several is not None and is_small(question) and not shape.terms:
+        hits = search_range_in(several, np.array(chosen, np.int64), question)
+        how = hits.looked()
+        return aggregate_several([(several[n], rows) for n, rows in hits.hits], shape), [how[n] for n in chosen]
 
     def search(part: Part) -> tuple[Groups | Part, Looked]:
         segment, gone = part
@@ -87,17 +95,31 @@ def groups_of(parts: Sequence[Part], question: Question, shape: Shape) -> tuple[
     return merge([together, *some]), [looked for _, looked in found]
 
 
+def is_small(question: Question) -> bool:
+    """Whether only a place of few posts is asked about: to look for them takes no longer than to begin."""
+    west, south, east, north = question.box
+    return bool(question.kind and not question.predicates and east >= west and (east - west) * (north - south) < SMALL)
+
+
 def cached_groups(
-    cache: CachedAnswers, posts: Segments, beside: Sequence[Named], question: Question, shape: Shape, approximate: bool
+    cache: CachedAnswers,
+    posts: Segments,
+    several: Several,
+    beside: Sequence[Named],
+    question: Question,
+    shape: Shape,
+    approximate: bool,
 ) -> tuple[Partial, Searched, str]:
-    """The same through a cache: (aggregates, how segments were searched, what the cache did). `beside` are segments
-    that it does not know: slots of the archive, of which only what is asked for was read.
+    """The same through a cache: (aggregates, how segments were searched, what the cache did). `several` are the posts,
+    to be searched together; `beside` are segments that the cache does not know: slots of the archive, of which only
+    what is asked for was read.
     """
 
     def plain(narrowed: Question) -> tuple[Groups, Searched]:
-        some = [each for each in posts if len(each[1]) and not narrowed.is_apart(*each[1].times[-2:].tolist())]
-        groups, looked = groups_of([(segment, gone) for _, segment, gone in some], narrowed, shape)
-        return groups, tuple(zip((name for name, _, _ in some), looked, strict=True))
+        chosen = np.flatnonzero((several.rows > 0) & ~narrowed.is_apart(*several.times.T)).tolist()
+        parts = [posts[n][1:] for n in chosen]
+        groups, looked = groups_of(parts, narrowed, shape, several, chosen)
+        return groups, tuple(zip((posts[n][0] for n in chosen), looked, strict=True))
 
     found = cache.groups(posts, question, shape, approximate, plain)
     if not beside:
@@ -108,27 +130,33 @@ def cached_groups(
     return whole, (*found.used.looked, *zip(names, looked, strict=True)), str(found.used)
 
 
+class Hashed:
+    """A key whose hash is worked out once: that of a query takes longer than to find it."""
+
+    __slots__ = ("hash", "key")
+
+    def __init__(self, key: Hashable) -> None:
+        self.key, self.hash = key, hash(key)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hashed) and self.key == other.key
+
+
 def given_once(given: Given, version: int, query: AggregateQuery, answer: Callable[[], Aggregated]) -> Aggregated:
     """An answer as it was given before of the same version of the state, or a new one."""
     literals = (
         *(value for each in query.predicates for value in each.values),
         *(each.literal for each in query.having),
     )
-    key = query, tuple(map(type, literals))  # 1 and True are equal, and not the same
+    key = Hashed((query, tuple(map(type, literals))))  # 1 and True are equal, and not the same
     found = given.find(version, key)
     if found is None:
         found = answer()
         given.note(version, key, replace(found, cached=f"{found.cached}; asked before"), found.table.nbytes)
     return found
-
-
-def check_known(statement: Statement, kinds: dict[str, set[str]]) -> None:
-    """Raises QueryError where a search asks for attributes that no post has, or for numbers of those that have none.
-    `kinds` are those of the attributes of all posts.
-    """
-    derived = {name: {kind, *kinds.get(name, ())} for name, kind in DERIVED.items()}
-    check_attributes(statement, {**kinds, **derived})
-    check_numbers(statement, {**kinds, **derived})
 
 
 def asks_for_attributes(query: Query) -> bool:

@@ -17,6 +17,7 @@ from nearcast.cache.coarse_slots import CoarseSlots
 from nearcast.cache.partials import Partial
 from nearcast.cache.snapshot import Searched
 from nearcast.index.answers import rows_of, shape_of
+from nearcast.index.derived import DERIVED
 from nearcast.index.groups import Shape
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import NOTHING, Question
@@ -24,7 +25,7 @@ from nearcast.index.search_nearest import NearInSeveral, search_nearest
 from nearcast.index.search_range import HitsInSeveral, Looked, meets_predicates, search_range_in
 from nearcast.index.search_terms import CountedTerms, count_terms_in, greatest
 from nearcast.index.several import Several
-from nearcast.language import check_search, encode_query, parse
+from nearcast.language import check_attributes, check_kinds, check_numbers, check_search, encode_query, parse
 from nearcast.model.errors import BadInput
 from nearcast.model.ops import BEGINNING
 from nearcast.model.posts import ATTRIBUTE_KINDS
@@ -42,7 +43,6 @@ from nearcast.reader.aggregated import (
     Aggregated,
     asks_for_attributes,
     cached_groups,
-    check_known,
     given_once,
     groups_of,
 )
@@ -110,14 +110,23 @@ class Reader:
         check_search(statement)
         if idf is not None and not isinstance(statement.query, RelevantQuery):
             raise BadInput("a version of the idf is for ORDER BY RELEVANCE: this search has no scores")
+        if self.refs and any(each.name in DERIVED for each in statement.query.predicates):
+            check_kinds(statement, {name: self.kinds[name] for name in DERIVED})
         if asks_for_attributes(statement.query):
             self.check_attributes(statement)
 
     def check_attributes(self, statement: Statement) -> None:
         """Raises QueryError where there are posts, and none has an attribute that the answer depends on."""
         if self.refs:
-            derived = [spec.partition("=")[0] for spec in self.manifest.settings.get("derive") or ()]
-            check_known(statement, {**{name: set(ATTRIBUTE_KINDS) for name in derived}, **self.attributes})
+            check_attributes(statement, self.kinds)
+            check_numbers(statement, self.kinds)
+
+    @cached_property
+    def kinds(self) -> dict[str, set[str]]:
+        """The kinds of values that attributes may have: those of posts, and those that follow from every post."""
+        derived = [spec.partition("=")[0] for spec in self.manifest.settings.get("derive") or ()]
+        own = {**{name: set(ATTRIBUTE_KINDS) for name in derived}, **self.attributes}
+        return {**own, **{name: {kind, *own.get(name, ())} for name, kind in DERIVED.items()}}
 
     @cached_property
     def attributes(self) -> dict[str, set[str]]:
@@ -238,11 +247,18 @@ class Reader:
         if self.cache is not None:
             opened = self.segments(question, columns, (ARCHIVE,))
             beside = [(each.ref.name, each.segment, each.gone) for each in opened]
-            return cached_groups(self.cache, self.posts, beside, question, shape, approximate)
-        opened = self.segments(question, columns)
-        groups, looked = groups_of([(each.segment, each.gone) for each in opened], question, shape)
-        names = (each.ref.name for each in opened)
+            posts = self.posts, self._several_posts
+            return cached_groups(self.cache, *posts, beside, question, shape, approximate)
+        several, chosen = self.several(question, columns)
+        chosen = chosen[several.rows[chosen] > 0]
+        parts = [(several[n], several.gone[n]) for n in chosen.tolist()]
+        groups, looked = groups_of(parts, question, shape, several, chosen.tolist())
+        names = (self.refs[n].name for n in chosen.tolist())
         return Partial(groups), tuple(zip(names, looked, strict=True)), None
+
+    @cached_property
+    def _several_posts(self) -> Several:
+        return Several.of([segment for _, segment, _ in self.posts], [gone for _, _, gone in self.posts])
 
     @cached_property
     def posts(self) -> tuple[tuple[str, PostSegment, np.ndarray], ...]:
