@@ -123,3 +123,13 @@ def test_overlaps_in_a_column_is_overlaps_in_sql(words: str) -> None:
     assert not len(rejects)
     first, second = ops["digest"].to_pylist()
     assert first == second
+
+
+@pytest.mark.parametrize(("west", "east"), [(170, 180), (-180, -170), (180, 180), (180, -180), (-180, 180)])
+def test_a_rectangle_at_the_antimeridian_in_columns_is_the_one_in_sql(west: float, east: float) -> None:
+    columns = {"min_lon": float(west), "min_lat": 0.0, "max_lon": float(east), "max_lat": 1.0}
+    sql = f"SELECT * FROM stream WHERE loc INSIDE RECT({west}, 0, {east}, 1)"
+    ops, rejects = encode_ops(records([columns, {"sql": sql}]), Tokenizer())
+    assert not len(rejects)
+    first, second = ops["digest"].to_pylist()
+    assert first == second

@@ -182,6 +182,9 @@ def _bulk_regions(
     for i in np.flatnonzero(bad):
         reasons[int(rows[i])] = "bad rectangle: lon in -180..180, lat in -90..90, min_lat not above max_lat"
     boxes[:, ~boxed | bad] = np.array([[-180.0], [-90.0], [180.0], [90.0]])
+    ends = np.flatnonzero((boxes[0] == -180) != (boxes[2] == 180))
+    boxes[0, ends] = np.where(boxes[0, ends] == -180, 180, boxes[0, ends])  # as `geo.regions.on_both_sides`
+    boxes[2, ends] = np.where(boxes[2, ends] == 180, -180, boxes[2, ends])
     shapes: dict[int, list[float]] = {}
     for i in np.flatnonzero(round_ | drawn):  # bounding boxes of circles and polygons are worked out one by one
         try:
