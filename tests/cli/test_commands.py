@@ -197,6 +197,7 @@ def test_the_status_is_one_object(nearcast: Cli, small_state: Path) -> None:
     assert facts["clock"] == "2026-05-01T12:03:00Z"
     assert facts["rejects"] == {"broken JSON": 1, "latitude out of range": 1}
     assert (facts["counts"]["posts"], facts["subscriptions"]["standing"], facts["leaves"]) == (4, 2, 4096)
+    assert facts["settings"]["idf_period"] == "1d"  # as --idf-period takes it
 
 
 def test_the_status_is_read_by_people_too(nearcast: Cli, small_state: Path) -> None:

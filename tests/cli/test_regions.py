@@ -102,7 +102,8 @@ def test_a_directory_of_something_else_is_left_alone(nearcast: Cli, tmp_path: Pa
 
 def test_a_name_may_be_given_before_the_first_run(nearcast: Cli, tmp_path: Path) -> None:
     root = tmp_path / "state"
-    assert nearcast("region", "add", "--state", root, "R", NEW_YORK).code == 0
+    made = nearcast("region", "add", "--state", root, "R", NEW_YORK)
+    assert (made.code, made.out) == (0, "") and f"nearcast run --state {root}" in made.err
     assert nearcast("region", "list", "--state", root).code == 0
     begin(StateDirectory(root), Settings(workers=2), None)
     assert Regions(root)["R"] == Rect(-75.0, 40.0, -73.0, 41.0)

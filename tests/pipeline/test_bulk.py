@@ -96,6 +96,13 @@ TRIANGLE = {"polygon": "POLYGON((0 0, 1 0, 1 1, 0 0))"}
         ({"lon": 0.0, "lat": 0.0, "k": 1.5}, "k is not a whole number"),
         ({"lon": 0.0, "lat": 91.0, "k": 3}, "k asks for the nearest to a place"),
         ({"text": "flood", "for_seconds": 1e-9}, "for_seconds is not a length of time"),
+        ({"text": ""}, "there is no word in it"),
+        ({"text": "  "}, "there is no word in it"),
+        ({"text": "\u3000"}, "there is no word in it"),
+        ({"overlaps": ""}, "there is no word in it"),
+        ({"text": "…"}, "there is no word in …"),
+        ({"overlaps": " ".join(f"w{i}" for i in range(65))}, "this expression becomes more than 64 alternatives"),
+        ({"overlaps": " ".join(f"W{i}" for i in range(65))}, "this expression becomes more than 64 alternatives"),
     ],
 )
 def test_columns_that_make_no_sense_are_refused_alone_and_for_the_first_reason(
@@ -107,10 +114,22 @@ def test_columns_that_make_no_sense_are_refused_alone_and_for_the_first_reason(
     assert told.startswith(reason)
 
 
-@pytest.mark.parametrize("words", ['"flash flood" rain', "#Flood rain", "洪水 Rain", "a-b c"])
+@pytest.mark.parametrize(
+    "words", [" ".join(f"w{i % 64}" for i in range(200)), '"flash flood" rain', "#Flood rain", "洪水 Rain", "a-b c"]
+)
 def test_overlaps_in_a_column_is_overlaps_in_sql(words: str) -> None:
     sql = f"SELECT * FROM stream WHERE text OVERLAPS '{words}'"
     ops, rejects = encode_ops(records([{"overlaps": words}, {"sql": sql}]), Tokenizer())
+    assert not len(rejects)
+    first, second = ops["digest"].to_pylist()
+    assert first == second
+
+
+@pytest.mark.parametrize(("west", "east"), [(170, 180), (-180, -170), (180, 180), (180, -180), (-180, 180)])
+def test_a_rectangle_at_the_antimeridian_in_columns_is_the_one_in_sql(west: float, east: float) -> None:
+    columns = {"min_lon": float(west), "min_lat": 0.0, "max_lon": float(east), "max_lat": 1.0}
+    sql = f"SELECT * FROM stream WHERE loc INSIDE RECT({west}, 0, {east}, 1)"
+    ops, rejects = encode_ops(records([columns, {"sql": sql}]), Tokenizer())
     assert not len(rejects)
     first, second = ops["digest"].to_pylist()
     assert first == second

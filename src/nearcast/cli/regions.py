@@ -34,9 +34,16 @@ def add(
     from nearcast.state.regions import Regions
 
     directory = StateDirectory(state)
-    if not directory.exists():  # names may be given before the first run
+    new = not directory.exists()
+    if new:
         directory.refuse_if_foreign()
     before = Regions(state).add(name, text)
+    if new:
+        messages().print(
+            f"{state} has no posts yet: the name waits there for nearcast run --state {state}",
+            markup=False,
+            soft_wrap=True,
+        )
     if before is not None and before != text:
         messages().print(f"{name} was {before}", style="dim", markup=False)
 

@@ -32,11 +32,23 @@ def gather(directory: Any) -> dict[str, Any]:
     facts["clock"] = time_text(found.clock, "") or None
     facts["first_post"] = time_text(found.first_post, "") or None
     facts["kept_since"] = time_text(found.kept_since, "") or None
+    facts["settings"] = {name: _setting(name, value) for name, value in found.settings.items()}
     facts["balance"] = found.balance
     left = backlog(directory, found.batch)
     facts["backlog"] = None if left is None else asdict(left)
     facts["inbox"] = waiting_in_inbox(directory)
     return facts
+
+
+def _setting(name: str, value: Any) -> Any:
+    """A setting as its option takes it, a time as every other; None for the beginning of all."""
+    from nearcast.cli.options import spelt_length
+    from nearcast.cli.tables import time_text
+    from nearcast.model.ops import BEGINNING
+
+    if name == "idf_period":
+        return spelt_length(value)
+    return time_text(None if value == BEGINNING else value, "") or None if name == "ledger_since" else value
 
 
 def flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -70,7 +82,10 @@ def print_status(facts: dict[str, Any]) -> None:
             f"{facts['state']} · version {facts['version']} · batch {facts['batch']} · {size_text(facts['disk'])}",
         ),
         ("clock", facts["clock"] or "no post yet"),
-        ("settings", ", ".join(f"{name} {value}" for name, value in sorted(facts["settings"].items()))),
+        (
+            "settings",
+            ", ".join(f"{name} {value}" for name, value in sorted(facts["settings"].items()) if value is not None),
+        ),
         (
             "posts",
             _figures(counts, posts="", stored="stored", duplicates="duplicates", late="late", expired="archived"),

@@ -22,7 +22,8 @@ def encode(region: Region | None) -> tuple[int, Bbox, list[float]]:
         case None:
             return EVERYWHERE, WORLD, []
         case Rect(min_lon, min_lat, max_lon, max_lat):
-            return RECT, (float(min_lon), float(min_lat), float(max_lon), float(max_lat)), []
+            west, east = on_both_sides(float(min_lon), float(max_lon))
+            return RECT, (west, float(min_lat), east, float(max_lat)), []
         case Circle(lon, lat, radius_km):
             return CIRCLE, _bbox_of_circle(region), [float(lon), float(lat), float(radius_km)]
         case Polygon(rings):
@@ -33,8 +34,15 @@ def encode(region: Region | None) -> tuple[int, Bbox, list[float]]:
             return POLYGON, _bbox_of_polygon(region), shape
 
 
+def on_both_sides(west: float, east: float) -> tuple[float, float]:
+    """The same meridians, spelt so that a box which ends at lon 180 has the places at lon -180, which are the same."""
+    if (west, east) == (-180.0, 180.0):
+        return west, east
+    return 180.0 if west == -180.0 else west, -180.0 if east == 180.0 else east
+
+
 def decode(kind: int, bbox: Sequence[float], shape: Sequence[float]) -> Region | None:
-    """The region that `encode` made this of."""
+    """The region that `encode` made this of, or another spelling of it."""
     if kind == EVERYWHERE:
         return None
     if kind == RECT:
@@ -54,8 +62,9 @@ def contains(region: Region | None, lon: float, lat: float) -> bool:
         case None:
             return True
         case Rect(min_lon, min_lat, max_lon, max_lat):
+            at_180 = abs(lon) == 180.0 and 180.0 in (abs(min_lon), abs(max_lon))
             between = min_lon <= lon <= max_lon if min_lon <= max_lon else lon >= min_lon or lon <= max_lon
-            return between and min_lat <= lat <= max_lat
+            return (between or at_180) and min_lat <= lat <= max_lat
         case Circle():
             return haversine_km(region.lon, region.lat, lon, lat) <= region.radius_km
         case Polygon():

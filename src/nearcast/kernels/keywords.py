@@ -12,14 +12,15 @@ NO_LETTERS = 0xC397, 0xC3B7, 0xC4BF, 0xC580  # of these × and ÷, and Ŀ and ŀ
 
 @njit(cache=True, nogil=True)
 def are_plain(data, offsets):
-    """Which texts are small letters, digits, Latin letters with accents and spaces only: every word of them is one
-    term, and none is AND, OR or NOT.
+    """Which texts have words and are small letters, digits, Latin letters with accents and spaces only: every word of
+    them is one term, and none is AND, OR or NOT.
     """
     out = np.ones(offsets.size - 1, np.bool_)
     for row in range(out.size):
-        at = offsets[row]
+        at, words = offsets[row], False
         while at < offsets[row + 1]:
             byte = np.int64(data[at])
+            words |= byte != SPACE
             if A <= byte <= Z or byte == SPACE or ZERO <= byte <= NINE:
                 at += 1
             elif LATIN[0] <= byte <= LATIN[1] and (byte << 8 | data[at + 1]) not in NO_LETTERS:
@@ -27,6 +28,7 @@ def are_plain(data, offsets):
             else:
                 out[row] = False
                 break
+        out[row] &= words
     return out
 
 

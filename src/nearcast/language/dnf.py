@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator
 from nearcast.model.errors import QueryError
 from nearcast.model.expressions import And, Conjunction, Expression, Literal, Not, Or, Phrase
 
+MOST_ALTERNATIVES = 64
 
-def to_dnf(expression: Expression, limit: int = 64) -> tuple[Conjunction, ...]:
+
+def to_dnf(expression: Expression, limit: int = MOST_ALTERNATIVES) -> tuple[Conjunction, ...]:
     """The alternatives of `expression`, each a conjunction of distinct literals in their order of appearance.
 
     No alternative contradicts itself or implies another one. `()` matches nothing, `((),)` everything. Raises

@@ -9,6 +9,7 @@ from nearcast.geo.wkt import parse_polygon
 from nearcast.index.relevance import Idf
 from nearcast.index.rows import take_lists
 from nearcast.kernels.keywords import are_plain, plain_codes
+from nearcast.language.dnf import MOST_ALTERNATIVES
 from nearcast.language.encode import encode_expression
 from nearcast.language.keywords import MOST_WORDS, parse_contains, parse_overlaps
 from nearcast.model.errors import BadInput
@@ -181,6 +182,9 @@ def _bulk_regions(
     for i in np.flatnonzero(bad):
         reasons[int(rows[i])] = "bad rectangle: lon in -180..180, lat in -90..90, min_lat not above max_lat"
     boxes[:, ~boxed | bad] = np.array([[-180.0], [-90.0], [180.0], [90.0]])
+    ends = np.flatnonzero((boxes[0] == -180) != (boxes[2] == 180))
+    boxes[0, ends] = np.where(boxes[0, ends] == -180, 180, boxes[0, ends])  # as `geo.regions.on_both_sides`
+    boxes[2, ends] = np.where(boxes[2, ends] == 180, -180, boxes[2, ends])
     shapes: dict[int, list[float]] = {}
     for i in np.flatnonzero(round_ | drawn):  # bounding boxes of circles and polygons are worked out one by one
         try:
@@ -213,6 +217,8 @@ def _bulk_codes(
     text = pa.concat_arrays(text.chunks) if isinstance(text, pa.ChunkedArray) else text
     offsets = np.frombuffer(text.buffers()[1], np.int32)[text.offset : text.offset + n + 1]
     plain = are_plain(np.frombuffer(text.buffers()[2] or b"", np.uint8), offsets) & ~(given[0] & given[1])
+    plain |= ~(given[0] | given[1])
+    plain &= (np.diff(offsets) < 2 * MOST_ALTERNATIVES) | ~given[1]  # a shorter one has no more words than that
     if plain.all():
         return plain_codes(*tokenizer.terms(text), given[1])
     easy, hard = np.flatnonzero(plain), np.flatnonzero(~plain)
@@ -242,17 +248,18 @@ def _general_codes(
     pieces = pc.utf8_split_whitespace(text)
     edges = pieces.offsets.to_numpy().astype(np.int64)
     code, ends, strange = _literals(pieces.values, tokenizer)
-    empty = pc.equal(pc.utf8_length(text), 0).to_numpy(zero_copy_only=False)
+    nothing = ~(given[0] | given[1])
     any_word = np.repeat(given[1] & ~given[0], np.diff(edges))
     code[ends[:-1][any_word]] |= np.uint64(CODE_LAST)
     code[ends[edges[1:] - 1]] |= np.uint64(CODE_LAST)
     begins, sizes = ends[edges[:-1]], ends[edges[1:]] - ends[edges[:-1]]
-    sizes[empty] = 0
+    sizes[nothing] = 0
     odd = np.add.reduceat(strange, edges[:-1]) > 0 if n else np.zeros(0, np.bool_)
     odd |= pc.match_substring_regex(text, EXPRESSION).to_numpy(zero_copy_only=False) | (given[0] & given[1])
+    odd |= (np.diff(edges) > MOST_ALTERNATIVES) & given[1]
     parsed = [code]
     end = len(code)
-    for i in np.flatnonzero(odd & ~empty):
+    for i in np.flatnonzero(odd & ~nothing):
         try:
             own = _expression_code([w[int(i)].as_py() for w in words], tokenizer)
         except BadInput as error:
