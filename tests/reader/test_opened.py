@@ -1,5 +1,7 @@
 """`nearcast.open`, and what it tells of a state."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +31,21 @@ def test_a_search_gives_rows_arrow_and_pandas(small_state: Path) -> None:
     ]
     assert found.to_arrow().column_names == ["id", "text"]
     assert list(found.to_pandas()["id"]) == ["4", "b"]
+
+
+def test_a_search_loads_neither_pandas_nor_spark(small_state: Path) -> None:
+    """Each takes longer than the rest of `nearcast search`."""
+    code = (
+        "import sys, nearcast\n"
+        "state = nearcast.open(sys.argv[1])\n"
+        "rows = [len(list(state.search(sql))) for sql in sys.argv[2:]]\n"
+        "print(rows, [name for name in ('pandas', 'pyspark') if name in sys.modules])"
+    )
+    searches = "SELECT * FROM stream WHERE text CONTAINS 'flood'", "SELECT Count(*) FROM stream"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(small_state), *searches], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[3, 1] []"
 
 
 def test_every_search_sees_the_newest_batch(tmp_path: Path) -> None:

@@ -80,7 +80,8 @@ def measure(progress: Progress, built: Built) -> dict[str, Any]:
     }
     for name, (sql, targets) in kinds.items():
         progress(f"search: {name}, {len(built.sample):,} queries")
-        figures[name] = timed(state, [sql(at) for at in built.sample], targets)
+        figures[name] = found = timed(state, [sql(at) for at in built.sample], targets)
+        progress(f"search: {name}, median {found['p50_ms']['value']:.3g} ms")
     progress("search: comparing answers with those of a scan")
     texts = [sql(at) for sql, _ in kinds.values() for at in built.sample[:CHECKED]]
     figures["answers_checked_by_a_scan"] = check(state.reader, texts)

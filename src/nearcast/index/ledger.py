@@ -190,7 +190,7 @@ def _by_id(parts: Sequence[LedgerPart], ts: np.ndarray, rows: np.ndarray) -> np.
     lat, lon, ids, textual = (np.concatenate([getattr(part, name) for part in parts])[rows] for name in names)
     if not textual.any():
         return np.lexsort((lat, lon, ids, ts))
-    texts, first = [pa.array([], pa.string())], 0
+    texts, first = [pa.nulls(0, pa.string())], 0
     for part in parts:
         begin, end = np.searchsorted(rows, (first, first + len(part)))
         if textual[begin:end].any():

@@ -44,7 +44,7 @@ def chunk(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array; no copy where it has one chunk."""
     if column.num_chunks == 1:
         return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def place_order(table: pa.Table) -> np.ndarray:

@@ -24,6 +24,7 @@ from nearcast.kernels.mix import fingerprints
 from nearcast.kernels.packing import take_integers, take_places
 from nearcast.kernels.terms import find_terms
 from nearcast.kernels.texts import decode_texts
+from nearcast.model.posts import no_rows
 from nearcast.state.bundle import Arrays, bundle_table
 from nearcast.state.files import write_table
 
@@ -241,7 +242,7 @@ class PostSegment:
             inside = ordered[begin:end] - block * ATTRIBUTE_BLOCK
             parts.append(pa.Table.from_batches([some.get_batch(int(block))]).take(arrow(inside)))
         if not parts:
-            return some.schema.empty_table()
+            return no_rows(some.schema)
         back = np.empty(len(rows), np.int64)
         back[order] = np.arange(len(rows))
         return pa.concat_tables(parts).take(arrow(back))

@@ -183,13 +183,13 @@ def optional_strings(column: "pa.Array | pa.ChunkedArray") -> pa.StringArray:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if column.null_count == len(column):
-        return pa.array([], pa.string())
+        return pa.nulls(0, pa.string())
     return column.cast(pa.string())
 
 
 def join_strings(columns: list[pa.StringArray], lengths: list[int]) -> pa.StringArray:
     if all(len(column) == 0 for column in columns):
-        return pa.array([], pa.string())
+        return pa.nulls(0, pa.string())
     filled = [c if len(c) else pa.nulls(n, pa.string()) for c, n in zip(columns, lengths, strict=True)]
     return pa.concat_arrays(filled)
 

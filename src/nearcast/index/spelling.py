@@ -9,7 +9,7 @@ from nearcast.index.arrow import arrow
 from nearcast.index.groups import Spelling
 from nearcast.index.rows import frozen
 
-NO_SPELLING = Spelling(frozen(np.empty(0, np.int64)), pa.array([], pa.string()))
+NO_SPELLING = Spelling(frozen(np.empty(0, np.int64)), pa.nulls(0, pa.string()))
 
 
 def united(spellings: Sequence[Spelling]) -> Spelling:

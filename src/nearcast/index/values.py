@@ -20,7 +20,7 @@ PLACE_OF = np.array([0, 0, 1, 2, 3, 4])  # numbers before times before strings b
 EXACT = 2**53  # whole numbers up to here are doubles
 LAST = np.int64(2**62)  # the rank of a missing value
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-NO_STRINGS = pa.array([], pa.string())
+NO_STRINGS = pa.nulls(0, pa.string())
 
 
 @dataclass(frozen=True)

@@ -42,4 +42,9 @@ def attribute_of(column: str) -> tuple[str, str] | None:
     return (name, kind) if colon and kind in ATTRIBUTE_KINDS else None
 
 
+def no_rows(schema: pa.Schema) -> pa.Table:
+    """An empty table. `schema.empty_table()` imports pandas, which takes longer than most searches."""
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
 REJECTS = pa.schema([pa.field("reason", pa.string(), nullable=False), pa.field("raw", pa.string(), nullable=False)])

@@ -15,7 +15,7 @@ from nearcast.index.arrow import arrow
 from nearcast.index.derived import with_derived
 from nearcast.index.posts import PostSegment
 from nearcast.index.search_range import Looked
-from nearcast.model.posts import BASE_FIELDS
+from nearcast.model.posts import BASE_FIELDS, no_rows
 from nearcast.reader.rows import iso, post_rows
 
 
@@ -130,7 +130,7 @@ class Found(Answered):
         """The posts, with the columns of the model."""
         tables = [each.segment.take(each.rows) for each in self.picked]
         if not tables:
-            return pa.schema(BASE_FIELDS).empty_table()
+            return no_rows(pa.schema(BASE_FIELDS))
         if len(tables) == 1:
             table, places = tables[0], self.picked[0].places
         else:

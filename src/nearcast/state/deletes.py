@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nearcast.model.posts import no_rows
 from nearcast.state.directory import StateDirectory
 from nearcast.state.files import open_table
 from nearcast.state.manifest import DELETES, Manifest, SegmentRef
@@ -18,7 +19,7 @@ def deletes_for(state: StateDirectory, manifest: Manifest, posts: SegmentRef) ->
     """The deletions that concern a segment or an archive: those after what it was cleaned of, or after it came."""
     since = posts.facts.get("cleaned", posts.batch)
     tables = [open_table(state.path(ref.name)) for ref in manifest.of(DELETES) if ref.batch > since]
-    table = pa.concat_tables([SCHEMA.empty_table(), *tables])
+    table = pa.concat_tables([no_rows(SCHEMA), *tables])
     return table.filter(pc.greater(table["batch"], since)) if len(table) else table
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nearcast.model.posts import no_rows
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.files import open_table, write_table
 from nearcast.state.standing import take_posts
@@ -64,7 +65,7 @@ class LedgerPart:
             reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=picked))
             if reader.num_record_batches != -(-len(self) // BLOCK):  # too much text for one array
                 return take_posts(reader.read_all(), rows)
-            tables = [reader.schema.empty_table()]
+            tables = [no_rows(reader.schema)]
             for block in np.unique(rows // BLOCK).tolist():
                 begin, end = np.searchsorted(rows, (block * BLOCK, (block + 1) * BLOCK))
                 batch = reader.get_batch(block).take(pa.array(rows[begin:end] - block * BLOCK))

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.kernels.mix import id_keys
-from nearcast.model.posts import BASE_FIELDS
+from nearcast.model.posts import BASE_FIELDS, no_rows
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.directory import StateDirectory
 from nearcast.state.files import open_table, write_table
 from nearcast.state.manifest import NEAREST, Manifest
 
-NO_POSTS = pa.schema(BASE_FIELDS).empty_table()
+NO_POSTS = no_rows(pa.schema(BASE_FIELDS))
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class Answers:
         whole = {name: _joined([getattr(part, name) for part in parts], kind) for name, kind in _PLAIN.items()}
         return cls(
             **whole,
-            id_text=pa.concat_arrays([pa.array([], pa.string()), *(part.id_text for part in parts)]),
-            columns=pa.concat_arrays([pa.array([], pa.string()), *(part.columns for part in parts)]),
+            id_text=pa.concat_arrays([pa.nulls(0, pa.string()), *(part.id_text for part in parts)]),
+            columns=pa.concat_arrays([pa.nulls(0, pa.string()), *(part.columns for part in parts)]),
             starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             post=_joined(post, np.int32),
             posts=pa.concat_tables([NO_POSTS, *(part.posts for part in parts)], promote_options="default"),
@@ -96,7 +96,7 @@ _PLAIN = {
 
 def take_posts(posts: pa.Table, rows: np.ndarray) -> pa.Table:
     """Some posts, whose numbers ascend: chunk by chunk, so that nothing else of what is mapped is read."""
-    parts, base = [posts.schema.empty_table()], 0
+    parts, base = [no_rows(posts.schema)], 0
     for batch in posts.to_batches():
         begin, end = np.searchsorted(rows, (base, base + len(batch)))
         if begin < end:

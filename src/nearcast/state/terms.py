@@ -27,7 +27,7 @@ class TermTable:
     @classmethod
     def open(cls, path: Path) -> "TermTable":
         table = open_table(path.with_suffix(".arrow")).combine_chunks()
-        columns = [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in table.columns]
+        columns = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in table.columns]
         return cls(columns[0].to_numpy(), columns[1].to_numpy(), columns[2])
 
     @classmethod
@@ -47,7 +47,7 @@ def frequencies(tables: Sequence[TermTable]) -> tuple[np.ndarray, np.ndarray]:
     """Sorted terms and their counts over all tables."""
     if len(tables) == 1:
         return tables[0].term, tables[0].count
-    tables = [TermTable(np.empty(0, np.uint64), np.empty(0, np.uint64), pa.array([], pa.string())), *tables]
+    tables = [TermTable(np.empty(0, np.uint64), np.empty(0, np.uint64), pa.nulls(0, pa.string())), *tables]
     terms, inverse = np.unique(np.concatenate([t.term for t in tables]), return_inverse=True)
     counts = np.zeros(len(terms), np.uint64)
     np.add.at(counts, inverse, np.concatenate([t.count for t in tables]).astype(np.uint64))
