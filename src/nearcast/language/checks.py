@@ -115,14 +115,14 @@ def check_kinds(statement: Statement, kinds: Mapping[str, Collection[str]]) -> N
     """
     for number, predicate in enumerate(statement.query.predicates):
         have = set(kinds.get(predicate.name, ""))
-        for at, value in enumerate(predicate.values):
-            if not have or have & _compared_with(value):
-                continue
-            what, example = _KINDS["t" if "t" in have else "s" if have <= {"s", "j"} else "i"]
-            select = _read(statement.sql)
-            tests = [each for each in (select.where if select else ()) if isinstance(each, Condition)]
-            span = tests[number].values[at].span if tests else None
-            raise _at(statement, span, f"{predicate.name} is {what}, and is not compared with this", example)
+        odd = [at for at, value in enumerate(predicate.values) if not have & _compared_with(value)]
+        if not have or not odd or (predicate.op == "in" and len(odd) < len(predicate.values)):
+            continue
+        what, example = _KINDS["t" if "t" in have else "s" if have <= {"s", "j"} else "i"]
+        select = _read(statement.sql)
+        tests = [each for each in (select.where if select else ()) if isinstance(each, Condition)]
+        span = tests[number].values[odd[0]].span if tests else None
+        raise _at(statement, span, f"{predicate.name} is {what}, and is not compared with this", example)
 
 
 _KINDS = {
