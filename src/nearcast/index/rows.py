@@ -171,6 +171,24 @@ def is_first(ordered: np.ndarray) -> np.ndarray:
     return out
 
 
+def packed_order(codes: np.ndarray) -> np.ndarray:
+    """The order of 64-bit codes by their highest bits, as many as leave room for the number of a row: words with their
+    row in them are sorted in a third of the time that `argsort` takes.
+    """
+    room = np.uint64((1 << max(len(codes) - 1, 0).bit_length()) - 1)
+    packed = (codes & ~room) | np.arange(len(codes), dtype=np.uint64)
+    packed.sort()
+    packed &= room
+    return packed.view(np.int64)
+
+
+def hashed_order(hashes: np.ndarray) -> np.ndarray:
+    """The order of 64-bit hashes, of which hardly two share their highest bits."""
+    order = packed_order(hashes)
+    ordered = hashes[order]
+    return order if (ordered[1:] >= ordered[:-1]).all() else np.argsort(hashes)
+
+
 def is_text(id_text: pa.StringArray, length: int) -> np.ndarray:
     """Which ids are strings. A column of nothing but integers is stored empty."""
     if len(id_text) == 0:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.index.filing import WORLD, Filing
-from nearcast.index.rows import Rows, freeze, frozen
+from nearcast.index.rows import Rows, freeze, frozen, hashed_order, packed_order
 from nearcast.kernels.directory import laid_keys, lay_out, merge_sorted
 from nearcast.kernels.grid import set_bits
 from nearcast.kernels.match import CODE, END, SEQ, START, TWICE, line_up, make_records, match_posts, row_ends
@@ -219,7 +219,7 @@ class Segment:
         each other too.
         """
         corners = rows.boxes if picked is None else rows.boxes.take(picked, axis=0)
-        order = np.argsort(z_codes(frozen(corners[:, 0].copy()), frozen(corners[:, 1].copy()), np.array(WORLD)))
+        order = packed_order(z_codes(frozen(corners[:, 0].copy()), frozen(corners[:, 1].copy()), np.array(WORLD)))
         rows = rows.take(order if picked is None else picked[order])
         return cls.laid_out(rows, Directory.of(rows, filing))
 
@@ -232,7 +232,7 @@ class Segment:
             rows.seq, rows.boxes, rows.start, rows.end, rows.life, rows.kinds, rows.code_offsets, directory.twice
         )
         id_keys = rows.keys() if by_id else np.empty(0, np.uint64)
-        by_key = np.argsort(id_keys)
+        by_key = hashed_order(id_keys)
         settled = bool((rows.life == NEVER).all())
         latest = int(rows.end.max()) if settled and len(rows) else NEVER
         return cls(

@@ -10,25 +10,19 @@ UNKNOWN, FRESH, SAME, REPLACES, ENDS = 0, 1, 2, 3, 4
 
 @njit(cache=True, nogil=True)
 def decide(
-    order, starts, subscribing, moment, digest, since, until, life, seqs, now, first_post,
-    known_seq, known_digest, known_end,
+    starts, subscribing, moment, digest, since, until, life, seqs, now, first_post, known_seq, known_digest, known_end
 ):  # fmt: skip
     """For each op: what it does, when, which version (`seq`) it ends, and whether its id had a version before.
 
-    `order` has the ops, id by id from `starts` on, whose ids come several times or had a version before. `known_*`
-    describe the newest version of each of these ids before the batch, seq -1 where there is none.
+    The ops come id by id, each id's from `starts` on. `known_*` describe the newest version of each id before the
+    batch, seq -1 where there is none.
     """
     n = moment.size
     does, when = np.empty(n, np.uint8), np.empty(n, np.int64)
-    ended, before = np.empty(n, np.int64), np.zeros(n, np.bool_)
-    for op in range(n):  # as if every id were new and came once
-        does[op] = FRESH if subscribing[op] else UNKNOWN
-        when[op] = moment[op]
-        ended[op] = -1
+    ended, before = np.full(n, np.int64(-1), np.int64), np.zeros(n, np.bool_)
     for group in range(starts.size - 1):
         seq, meaning, end = known_seq[group], known_digest[group], known_end[group]
-        for at in range(starts[group], starts[group + 1]):
-            op = order[at]
+        for op in range(starts[group], starts[group + 1]):
             stands = seq >= 0 and end > now
             when[op] = moment[op]
             if not subscribing[op]:

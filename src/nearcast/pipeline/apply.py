@@ -13,6 +13,7 @@ from nearcast.model.ops import TERMS as TERMS_ASKED
 from nearcast.pipeline.aggregates import Tally
 from nearcast.pipeline.beats import file_reporting
 from nearcast.pipeline.lists import words_of_searches
+from nearcast.pipeline.op_packets import HOME, KEEPS, STORES, Share
 from nearcast.pipeline.pairs import ids_as_arrays, pair_prints, results_of
 from nearcast.pipeline.plan import Plan, open_segments, write_segment
 from nearcast.pipeline.relevance.subscribers import file_relevant
@@ -67,18 +68,18 @@ class Ops:
         ends = EndLog.empty() if more is None else more.ends
         return SubscriptionSet(segments, ends, self.first_post, logs)
 
-    def apply(self, ops: pa.Table) -> Resolved:
+    def apply(self, ops: pa.Table, share: Share) -> Resolved:
         """Work out what the ops mean and write this worker's share of the result."""
         report, plan = self.report, self.plan
         with report.timed("ops"):
             everyone = self.standing(all_workers=True)
-            resolved = resolve(ops, everyone, self.manifest.clock, self.manifest.next_op)
+            resolved = resolve(ops, everyone, self.manifest.clock, self.manifest.next_op, share)
             report.ops = len(ops)
             rows = resolved.rows
             ranges = np.flatnonzero(~(rows.nearest | rows.reporting | rows.relevant))
             if rows.aggregating.any():
                 self.tally = Tally(plan, self.worker, report, rows.take(np.flatnonzero(rows.aggregating)))
-            self.own = self._file(rows if len(ranges) == len(rows) else rows.take(ranges))
+            self.own = self._file(rows if len(ranges) == len(rows) else rows.take(ranges), resolved.roles[ranges])
         if self.worker == 0:
             for asks, mask in ((TERMS_ASKED, rows.reporting & ~rows.aggregating), (AGGREGATES, rows.aggregating)):
                 if mask.any():
@@ -92,8 +93,8 @@ class Ops:
                 report.count(filed=report.segments[-1].rows)
             report.count(**resolved.counts)
             report.searches = [dict(row) for row in resolved.searches.to_pylist()]
-            self.learnt.append(words_of_searches(plan, ops))
-            report.segments += note_searches(plan, ops)
+            self.learnt.append(words_of_searches(plan, share.ops))
+            report.segments += note_searches(plan, share.ops)
             if len(resolved.ends):
                 arrays = {"key": resolved.ends.key, "seq": resolved.ends.seq, "end": resolved.ends.end}
                 name = self.new_name(ENDS)
@@ -105,32 +106,20 @@ class Ops:
                 self.add(DELETES, name, len(table), write_table(plan.state.path(name), table))
         return resolved
 
-    def _file(self, rows: Rows) -> Segment | None:
+    def _file(self, rows: Rows, roles: np.ndarray) -> Segment | None:
         """Index and write the new subscriptions that concern this worker's leaves."""
-        if not len(rows):
-            return None
-        keepers, home = self.plan.keepers(rows)
-        mine = np.flatnonzero(keepers[:, self.worker])
-        self.looking = self._looking(rows)
+        mine, looking = np.flatnonzero(roles & KEEPS), np.flatnonzero(roles & STORES)
+        if len(looking):  # at posts that this worker stores, whoever keeps the subscriptions
+            self.looking = Segment.build(rows, self.plan.filing, looking)
         if not len(mine):
             return None
-        rows = Rows(**{**rows.__dict__, "home": (home == self.worker).astype(np.uint8)})
+        rows = Rows(**{**rows.__dict__, "home": (roles & HOME != 0).astype(np.uint8)})
         segment = Segment.build(rows, self.plan.filing, mine)
         name, size = write_segment(self.plan, segment, self.worker)
         self.own_name = name
         self.add(SUBSCRIPTIONS, name, len(segment), size)
         self.report.count(filed=len(segment))
         return segment
-
-    def _looking(self, rows: Rows) -> Segment | None:
-        """New subscriptions that others keep, and that look at posts which this worker stores; None if these are just
-        those that it keeps.
-        """
-        if not self.plan.router.shares or self.plan.settings.keep == "none" or self.manifest.clock is None:
-            return None
-        storing, _ = self.plan.router.keepers(rows, self.plan.settings.workers, by_place=True)
-        picked = np.flatnonzero(storing[:, self.worker])
-        return Segment.build(rows, self.plan.filing, picked) if len(picked) else None
 
     def catch_up(self, resolved: Resolved) -> list[Results]:
         """Results of new subscriptions among the posts already kept; deletions of the same batch count."""

@@ -50,18 +50,10 @@ def is_searched(manifest: Manifest, rows: Rows) -> bool:
     return len(rows) * A_SEARCH < posts
 
 
-def newest_only(rows: Rows) -> Rows:
+def newest_only(resolved: Resolved) -> Rows:
     """Subscriptions to the nearest that no later op of the batch has replaced."""
-    picked = np.flatnonzero(rows.nearest)
-    if len(picked):
-        keys = rows.keys()
-        order = np.lexsort((rows.seq, keys))
-        last = np.ones(len(order), np.bool_)
-        last[:-1] = keys[order][1:] != keys[order][:-1]
-        newest = np.zeros(len(order), np.bool_)
-        newest[order[last]] = True
-        picked = picked[newest[picked]]
-    return rows.take(picked)
+    rows = resolved.rows
+    return rows.take(np.flatnonzero(rows.nearest & ~np.isin(rows.seq, resolved.replaced)))
 
 
 class Closest:
@@ -74,7 +66,7 @@ class Closest:
         self.fresh: Part | None = None
         parts = self._standing()
         if resolved is not None:
-            self._file(newest_only(resolved.rows))
+            self._file(newest_only(resolved))
         self.set = ClosestSet([*parts, *([] if self.fresh is None else [self.fresh])], first_post)
 
     def __bool__(self) -> bool:

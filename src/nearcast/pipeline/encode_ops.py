@@ -136,17 +136,18 @@ def file_ops(ops: pa.Table, frequencies: tuple[np.ndarray, np.ndarray]) -> pa.Ta
 
 def _nothing(count: int) -> pa.Table:
     """What ops that ask nothing carry in place of a query."""
-    columns = []
-    for field in QUERY_FIELDS:
-        value = NOTHING[field.name]
-        if isinstance(value, list):
-            offsets = pa.array(np.zeros(count + 1, np.int32))
-            columns.append(pa.ListArray.from_arrays(offsets, pa.array([], field.type.value_type)))
-        else:
-            columns.append(
-                pa.nulls(count, field.type) if value is None else pa.repeat(pa.scalar(value, field.type), count)
-            )
-    return pa.table(columns, schema=pa.schema(QUERY_FIELDS))
+    return pa.table([default(field, count) for field in QUERY_FIELDS], schema=pa.schema(QUERY_FIELDS))
+
+
+def default(field: pa.Field, count: int) -> pa.Array:
+    """A column of ops that says nothing."""
+    value = NOTHING.get(field.name)
+    if isinstance(value, list):
+        offsets = pa.array(np.zeros(count + 1, np.int32))
+        return pa.ListArray.from_arrays(offsets, pa.array([], field.type.value_type))
+    if value is None:
+        return pa.nulls(count, field.type)
+    return pa.array(np.full(count, value, field.type.to_pandas_dtype()))
 
 
 def reject_rows(raw: pa.Table, rows: np.ndarray, reasons: list[str]) -> pa.Table:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 INLINE = 64 << 10
 MOST_BYTES = 64 << 20
-POSTS, OPS, REJECTS, SEEN, PRINTS = "posts", "ops", "rejects", "seen", "prints"
+POSTS, OPS, QUERIES, REJECTS, SEEN, PRINTS = "posts", "ops", "queries", "rejects", "seen", "prints"
 SCHEMA = pa.schema([("worker", pa.int32()), ("packet", pa.binary())])
 SPOOLED = b"file:"
 

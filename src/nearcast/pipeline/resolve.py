@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index.posts import chunk
 from nearcast.index.rows import SPECIAL, Rows, flat_lists, frozen, is_first, is_text, optional_strings
 from nearcast.index.subscriptions import EndLog, SubscriptionSet, Versions
 from nearcast.kernels.decide import ENDS, FRESH, REPLACES, SAME, UNKNOWN, decide
@@ -28,6 +27,7 @@ from nearcast.model.ops import (
 )
 from nearcast.model.posts import REJECTS
 from nearcast.pipeline.encode_ops import reject_rows
+from nearcast.pipeline.op_packets import Share
 
 
 @dataclass(frozen=True)
@@ -38,51 +38,74 @@ class Resolved:
     searches: pa.Table
     rejects: pa.Table
     again: np.ndarray  # keys of the ids that had a subscription before the new one
+    replaced: np.ndarray  # those of the batch (seq) whose ids a later op of it has subscribed again
+    roles: np.ndarray  # what a worker has to do with each row (`pipeline.op_packets`)
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def resolve(ops: pa.Table, standing: SubscriptionSet, clock: int | None, next_op: int) -> Resolved:
-    """New subscriptions, ends, deletions and searches. Op number i of the batch has seq next_op + i."""
-    ops = ops.combine_chunks()
+def resolve(
+    ops: pa.Table, standing: SubscriptionSet, clock: int | None, next_op: int, share: Share | None = None
+) -> Resolved:
+    """New subscriptions, ends, deletions and searches. Op number i of the batch has seq next_op + i.
+
+    Of `ops` only the heads are looked at where the whole queries are given apart, as a worker's share of them: then
+    `rows` and `searches` are those of the share, and all else is about the whole batch.
+    """
+    share = Share.all_of(ops) if share is None else share
     kinds = ops["op"].to_numpy()
     about = np.flatnonzero(kinds <= UNSUBSCRIBE)
-    some = about if len(about) < len(ops) else slice(None)
     now = BEGINNING if clock is None else clock
-    keys = frozen(id_keys(chunk(ops["id"]).to_numpy(), is_text(chunk(ops["id_text"]), len(ops)))[some])
-    given = chunk(ops["ts"])
-    moment = frozen(given.fill_null(now).to_numpy()[some])
-    digest, since, until, life = (frozen(ops[name].to_numpy()[some]) for name in ("digest", "since", "until", "life"))
+    keys = frozen(id_keys(ops["id"].to_numpy(), is_text(optional_strings(ops["id_text"]), len(ops))))
+    when = np.full(len(ops), now)
+    if ops["ts"].null_count < len(ops):
+        when = ops["ts"].fill_null(now).to_numpy().copy()
 
-    order, starts, known = by_id(keys, standing)
-    does, when, ended, before = decide(
-        order, starts, kinds[some] == SUBSCRIBE, moment, digest, since, until, life, next_op + about,
-        np.int64(now), np.int64(standing.first_post), known.seq, known.digest, known.end,
-    )  # fmt: skip
+    order, starts, known = by_id(keys if len(about) == len(ops) else keys[about], standing)
+    order = about[order]
+    does = np.where(kinds == SUBSCRIBE, np.uint8(FRESH), np.uint8(UNKNOWN))  # as if every id were new and came once
+    ended = before = np.zeros(0, np.int64)
+    if len(order):
+        digest, since, until, life = (ops[name].to_numpy()[order] for name in ("digest", "since", "until", "life"))
+        does[order], when[order], ended, before = decide(
+            starts, kinds[order] == SUBSCRIBE, when[order], digest, since, until, life, next_op + order,
+            np.int64(now), np.int64(standing.first_post), known.seq, known.digest, known.end,
+        )  # fmt: skip
+    new, again = (does == FRESH) | (does == REPLACES), order[before > 0]
+    stops = np.flatnonzero(ended >= 0)
+    stops = stops[np.argsort(order[stops])]
+    end = order[stops]
+    made = order[new[order]]
 
-    new, stop, again = (does == FRESH) | (does == REPLACES), ended >= 0, before & (does != ENDS)
-    rows = _rows(ops, about[new], next_op + about[new], when[new])
-    strangers = about[does == UNKNOWN]
+    picked = np.flatnonzero(new[share.places])
+    at = share.places[picked]
+    strangers = np.flatnonzero((does == UNKNOWN) & (kinds == UNSUBSCRIBE))
     rejects = REJECTS.empty_table()
     if len(strangers):
         shown = ops.select(["id", "id_text", "ts"])
         rejects = reject_rows(shown, strangers, ["unsubscribe: no such subscription stands"] * len(strangers))
     return Resolved(
-        rows=rows,
-        ends=EndLog(keys[stop], ended[stop], when[stop]),
-        deletes=ops.filter(pa.array(kinds == DELETE)).select(["id", "id_text"]),
-        searches=ops.filter(pa.array(kinds == SEARCH)).select(["id", "id_text", "sql"]),
+        rows=_rows(share.ops, picked, next_op + at, when[at]),
+        ends=EndLog(keys[end], ended[stops], when[end]),
+        deletes=ops.select(["id", "id_text"]).filter(pa.array(kinds == DELETE)),
+        searches=_searches(share.ops),
         rejects=rejects,
         again=keys[again],
+        replaced=next_op + made[:-1][keys[made[1:]] == keys[made[:-1]]],
+        roles=share.roles[picked],
         counts={
             "subscribed": int((does == FRESH).sum()),
             "repeated": int((does == SAME).sum()),
             "replaced": int((does == REPLACES).sum()),
             "unsubscribed": int((does == ENDS).sum()),
-            "again": int(again.sum()),
+            "again": len(again),
             "deleted": int((kinds == DELETE).sum()),
             "searched": int((kinds == SEARCH).sum()),
         },
     )
+
+
+def _searches(ops: pa.Table) -> pa.Table:
+    return ops.select(["id", "id_text", "sql"]).filter(pa.array(ops["op"].to_numpy() == SEARCH))
 
 
 def by_id(keys: np.ndarray, standing: SubscriptionSet) -> tuple[np.ndarray, np.ndarray, Versions]:

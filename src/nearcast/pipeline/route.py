@@ -12,7 +12,8 @@ from nearcast.model.ops import AGGREGATES, NEAREST, RANGE, RELEVANT, TERMS
 from nearcast.model.posts import REJECTS as REJECTED
 from nearcast.pipeline.encode_ops import encode_ops, file_ops
 from nearcast.pipeline.former import LEAF
-from nearcast.pipeline.packets import OPS, POSTS, REJECTS, SEEN, by_worker, pack
+from nearcast.pipeline.op_packets import pack_ops
+from nearcast.pipeline.packets import POSTS, REJECTS, SEEN, by_worker, pack
 from nearcast.pipeline.plan import Plan, open_frequencies, open_summary
 from nearcast.pipeline.spread import matchers, spread
 from nearcast.reader.rows import json_row, post_rows
@@ -98,12 +99,9 @@ def without_future(plan: Plan, posts: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def route_ops(plan: Plan, raw: pa.Table, order: int) -> Packets:
-    """Every worker gets every op: each works out alike what the ops mean, and files what concerns its leaves."""
+    """Every worker hears of every op, to work out what it means as all others do, and gets the queries it keeps."""
     ops, rejects = encode_ops(raw, plan.tokenizer, plan.regions, longest=plan.settings.retention)
-    ops = file_ops(ops, open_frequencies(plan))
-    for packet in pack(OPS, ops, order, plan.spool):
-        for worker in range(plan.settings.workers):
-            yield worker, packet
+    yield from pack_ops(plan, file_ops(ops, open_frequencies(plan)), order)
     yield from route_rejects(plan, rejects, order)
 
 

@@ -22,6 +22,7 @@ from nearcast.pipeline.dictionary import new_words
 from nearcast.pipeline.former import LEAF
 from nearcast.pipeline.lists import words_of_posts, write_learnt
 from nearcast.pipeline.observe import observe, watched
+from nearcast.pipeline.op_packets import unpack_ops
 from nearcast.pipeline.pairs import once, results_of
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.relevance.ledger import note
@@ -45,7 +46,9 @@ def work(plan: Plan, worker: int, packets: Iterable[bytes]) -> Report:
     task = Task(plan, worker)
     with task.report.timed("decode"):
         tables = kinds.unpack(packets)
-    resolved = task.apply(tables[kinds.OPS]) if kinds.OPS in tables else None
+    resolved = None
+    if kinds.OPS in tables:
+        resolved = task.apply(*unpack_ops(tables[kinds.OPS], tables.get(kinds.QUERIES), worker))
     task.open_nearest(resolved)
     rejects = [tables[kinds.REJECTS]] if kinds.REJECTS in tables else []
     found: list[Results] = []

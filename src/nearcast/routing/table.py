@@ -46,6 +46,21 @@ NO_OFFSETS = frozen(np.zeros(1, np.int64))
 EVERYTHING = frozen(np.empty(0, np.uint64))  # a summary that rules nothing out
 
 
+@dataclass(frozen=True)
+class Placed:
+    """What decides who keeps a subscription: its box, and its words as in `Rows`."""
+
+    boxes: np.ndarray
+    code: np.ndarray
+    code_offsets: np.ndarray
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+
 class Bands(NamedTuple):
     """The grid as bands of equal rows: the band of each row, the node of each cell of a band, and where the run of
     cells of that node ends.
@@ -182,7 +197,7 @@ class RoutingTable:
 
     # -- queries -------------------------------------------------------------------------------------------------------
 
-    def keepers(self, rows: Rows, workers: int, by_place: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def keepers(self, rows: Rows | Placed, workers: int, by_place: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """A matrix (row, worker) of who keeps a subscription, and its one home worker. With `by_place`: of all who may
         store a post that satisfies it.
         """
@@ -208,7 +223,7 @@ class RoutingTable:
             boxes, *no_terms, self._extent, self.cells, *self._bands, self._kind, self._first, self._words, True
         )[1]  # fmt: skip
 
-    def _filed(self, rows: Rows | Queries) -> tuple[np.ndarray, np.ndarray]:
+    def _filed(self, rows: Rows | Queries | Placed) -> tuple[np.ndarray, np.ndarray]:
         """(where each row's begin, terms): the terms that rows are filed under."""
         if not self.shares:
             return frozen(np.zeros(len(rows) + 1, np.int64)), NO_WORDS
