@@ -86,16 +86,17 @@ def test_the_best_of_all_operations_is_found_where_moving_is_free(case: Case) ->
     assert gained == pytest.approx(best) or (gained < best + 1e-9 and estimates and max(estimates) >= best - 1e-9)
 
 
-@given(tiles, st.sampled_from([0.0, 0.1, 1.0]))
-def test_every_evaluator_stays_a_rectangle_and_their_number_too(case: Case, beta: float) -> None:
+@given(tiles, st.sampled_from([0.0, 0.1, 1.0]), st.sampled_from([1, 2, 8]))
+def test_every_evaluator_stays_a_rectangle_and_their_number_too(case: Case, beta: float, most: int) -> None:
     partition, loads = case
-    move = shift.adjust(partition, loads, beta)
+    move = shift.adjust(partition, loads, beta, most)
     if move is None:
         return
     check_partition(move.partition)
     assert move.partition.leaves == partition.leaves
     assert all(is_rectangle(move.partition, leaf) for leaf in range(partition.leaves))
     assert move.loads.leaf_load.sum() == pytest.approx(loads.leaf_load.sum())
+    assert move.loads.leaf_load.max() <= loads.leaf_load.max() + 1e-9
     moved = partition.owner[partition.node] != move.partition.owner[move.partition.node]
     assert move.queries == loads.cell_queries[moved].sum()
     assert move.posts == loads.cell_posts[moved].sum()
@@ -210,12 +211,14 @@ def test_a_disturbed_plan_comes_within_half_of_a_fresh_one(seed: int) -> None:
     loads = Loads(calm.reshape(-1), np.ones(side**2), np.bincount(partition.node, calm.reshape(-1), 16))
     disturbed = loads.leaf_load.max()
     fresh = max(a_grid.cost_of(prefix_sums(calm), part) for part in a_grid.split(prefix_sums(calm), 16))
+    at_once = shift.adjust(partition, loads, beta=0.01, most=40)
     for _ in range(40):
         move = shift.adjust(partition, loads, beta=0.01)
         if move is None:
             break
         partition, loads = move.partition, move.loads
-    assert move is None
+    assert move is None and at_once is not None
+    assert np.array_equal(at_once.partition.node, partition.node)
     assert loads.leaf_load.max() <= min(1.5 * fresh, 0.85 * disturbed)  # then no two are light enough to be merged
 
 

@@ -28,6 +28,7 @@ from tests.pipeline.harness import ops_table
 
 BATCHES = 12
 A_BATCH = 60
+STRIPS = [f"SELECT * FROM stream WHERE loc INSIDE RECT({w}, -90, {w + 40}, 90)" for w in range(-180, 180, 40)]
 REPORTS = "SELECT TopK(text, 4) FROM stream WHERE time AFTER '{} seconds ago' SYNC 5 seconds"
 AGGREGATES = "SELECT Count(id), Max(likes), weekday FROM stream{} GROUP BY weekday SYNC 5 seconds"
 NEAREST = "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT({}, 50)) LIMIT 5"
@@ -62,14 +63,15 @@ def crashing_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int
         yield count
 
 
-def stream(state: StateDirectory, settings: Settings) -> None:
+def stream(state: StateDirectory, settings: Settings, until: int = BATCHES) -> None:
     """Go on with the stream from wherever the state is: ops and posts in turn, sweeping now and then."""
     posts, _ = normalise(World(seed=5, rate=10).posts(0, BATCHES * A_BATCH))
     begin(state, settings, posts.slice(0, 50))
-    while (batch := state.newest().batch + 1) < BATCHES:
+    while (batch := state.newest().batch + 1) < until:
         if batch % 2 == 0:
             box = f"SELECT id FROM stream WHERE loc INSIDE RECT(-180, -90, 180, {30 + batch}) AND likes < 50"
             ops = [{"op": "subscribe", "id": f"q{batch}", "sql": SQL if batch % 4 else box}]
+            ops += [] if batch else [{"op": "subscribe", "id": f"s{n}", "sql": sql} for n, sql in enumerate(STRIPS)]
             ops += [{"op": "subscribe", "id": f"n{batch % 6}", "sql": NEAREST.format(batch)}]
             span = "200 POSTS" if batch % 4 else "15 SECONDS"
             ops += [{"op": "subscribe", "id": f"r{batch % 6}", "sql": RELEVANT.format(batch, span)}]

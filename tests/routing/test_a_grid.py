@@ -81,7 +81,7 @@ def test_the_cost_of_a_cell_is_the_queries_its_posts_lead_to(sample: Sample) -> 
     partition = a_grid.build(sample, 1, cells=8)
     expected = brute_costs(sample, partition.extent, 8)
     assert np.array_equal(a_grid.cell_costs(sample, partition.extent, 8), expected)
-    assert partition.load.tolist() == [expected.sum()]
+    assert partition.load.tolist() == pytest.approx([len(sample.posts) + a_grid.CHECK * expected.sum()])
 
 
 def test_a_term_of_many_queries_is_estimated_without_bias() -> None:

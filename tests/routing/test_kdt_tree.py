@@ -150,6 +150,29 @@ def test_loads_are_those_of_definition_1() -> None:
             assert leaf.load == pytest.approx(counted(sample, traffic, leaf))
 
 
+@pytest.mark.parametrize("share", [0.5, 0.25, 0.6])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_space_is_cut_where_the_heavier_side_is_lightest(axis: int, share: float) -> None:
+    """Each side by its share: a quarter of the parts have a quarter of the posts and of the queries each."""
+    sample = random_sample(np.random.default_rng(7), 60, 50, types=(CRQ,), vocabulary=20, side=9.0)
+    traffic = Traffic.of(sample, COSTS)
+    part = traffic.whole()
+
+    def heavier(line: int) -> float:
+        sides = []
+        for low, high, k in ((0, line, share), (line, 1024, 1 - share)):
+            o = sum(low <= at < high for at in (traffic.x, traffic.y)[axis].tolist())
+            q = sum(any(r[at] < r[at + 2] and r[at] < high and low < r[at + 2] for at in (axis, axis + 4))
+                    for r in traffic.rectangles.tolist())  # fmt: skip
+            sides.append(COSTS.c1 * o * q / k**2 + (COSTS.c2 * o + COSTS.query * q) / k)
+        return max(sides)
+
+    first, second = kdt_tree.cut_in_two(traffic, part, axis, share)
+    line = first.rectangle[axis + 2]
+    assert line == second.rectangle[axis]
+    assert heavier(line) == pytest.approx(min(heavier(other) for other in range(1, 1024)))
+
+
 def test_a_node_is_cut_the_way_that_has_the_smaller_load() -> None:
     small: list[Asked] = [(CRQ, (x, 0.0, x + 0.1, 1.0), [[1 + i % 5]]) for i, x in enumerate(np.linspace(0, 9, 200))]
     large: list[Asked] = [(CRQ, (0.0, 0.0, 10.0, 1.0), [[1 + i % 5]]) for i in range(200)]

@@ -13,6 +13,7 @@ from nearcast.routing.partition import Partition
 from nearcast.routing.tally import Rectangle, prefix_sums
 from nearcast.routing.tiles import area, bounds, rectangle
 
+NOTHING = (0, 0, 0, 0)
 BETA = 0.1  # load of transferring one query: in the unit of the loads
 
 
@@ -30,22 +31,22 @@ class Operation:
     across: int = -1  # the axis that the shifted line crosses: 0 for x
 
 
-def adjust(partition: Partition, loads: Loads, beta: float = BETA) -> Move | None:
-    """The operation with the greatest C_r among those with C_r > C_t, carried out; None if there is none.
+def adjust(partition: Partition, loads: Loads, beta: float = BETA, most: int = 1) -> Move | None:
+    """The operation with the greatest C_r among those with C_r > C_t, carried out; and so on with what that leaves,
+    `most` times, since a stream of batches seldom gets the chance. None if there is none.
 
     The line of a plain shift is sought once it is chosen. Where that shows that its true C_r does not exceed its true
     C_t, because all load is in one row, the next best operation is taken: the estimate assumes that any share of the
-    load can be shifted. Cost: O(cells² + leaves + rows + columns).
+    load can be shifted. Cost: O(cells²), and O(leaves + rows + columns) for each operation.
     """
     if not only_space(partition):
         return None
     state = _State(partition, loads, beta)
-    chosen = sorted((each for each in state.operations() if each.reduction > each.overhead), key=lambda o: -o.reduction)
-    for operation in chosen:
-        exact = operation if operation.gives else state.placed(operation)
-        if exact and exact.reduction > exact.overhead:
-            return state.carried_out(exact)
-    return None
+    names: list[str] = []
+    while len(names) < most and (operation := state.best()):
+        state.carry_out(operation)
+        names.append(operation.name)
+    return state.move(", ".join(names)) if names else None
 
 
 def operations(partition: Partition, loads: Loads, beta: float = BETA) -> list[Operation]:
@@ -65,7 +66,7 @@ class _State:
         held = np.bincount(partition.node, minlength=partition.nodes)
         self.parts = [rectangle(row) for row in bounds(partition)]
         self.tidy = [area(part) == int(count) for part, count in zip(self.parts, held, strict=True)]
-        self.cost = loads.leaf_load
+        self.node, self.cost = partition.node.copy(), loads.leaf_load.copy()
         self.worst = int(self.cost.argmax())
 
     def cost_of(self, part: Rectangle) -> float:
@@ -158,21 +159,57 @@ class _State:
             ways.append(self.handed("shift", (strip[0], strip[1], strip[2], strip[3]), operation.to))
         return max(ways, key=lambda way: (way.reduction, -way.overhead), default=None)
 
-    def carried_out(self, operation: Operation) -> Move:
-        partition, side = self.partition, self.partition.cells
-        node = partition.node.copy()
-        for (x0, y0, x1, y1), leaf in operation.gives:
-            node.reshape(side, side)[y0:y1, x0:x1] = leaf
+    def best(self) -> Operation | None:
+        """The operation to carry out, if there is one."""
+        some = (each for each in self.operations() if each.reduction > each.overhead)
+        for operation in sorted(some, key=lambda each: -each.reduction):
+            exact = operation if operation.gives else self.placed(operation)
+            if exact and exact.reduction > exact.overhead:
+                return exact
+        return None
+
+    def carry_out(self, operation: Operation) -> None:
+        grid = self.node.reshape(self.partition.cells, self.partition.cells)
+        for strip, leaf in operation.gives:
+            x0, y0, x1, y1 = strip
+            giver = int(grid[y0, x0])
+            rest, grown = without(self.parts[giver], strip), together(self.parts[leaf], strip)
+            self.parts[giver], self.parts[leaf] = rest, grown
+            grid[y0:y1, x0:x1] = leaf
+            self.cost[giver], self.cost[leaf] = self.cost_of(rest), self.cost_of(grown)
+        self.worst = int(self.cost.argmax())
+
+    def move(self, names: str) -> Move:
+        """From the partition as it was to what it has become."""
+        partition, node, was = self.partition, self.node, self.loads.leaf_load
         load = np.bincount(node, self.cell_load, partition.leaves)
         after = replace(partition, node=node, load=load)
         moved = partition.owner[partition.node] != partition.owner[node]
         return Move(
             "shift",
-            f"{operation.name}: the costliest leaf has {self.cost[self.worst]:.3g}, the mean is {self.cost.mean():.3g}",
+            f"{names}: the costliest leaf has {was.max():.3g}, the mean is {was.mean():.3g}",
             after,
             replace(self.loads, leaf_load=load),
             float(self.loads.cell_transfer[moved].sum()),
             float(self.loads.cell_posts[moved].sum()),
-            worker_loads(partition, self.cost),
+            worker_loads(partition, was),
             worker_loads(after, load),
         )
+
+
+def without(part: Rectangle, strip: Rectangle) -> Rectangle:
+    """What is left of a rectangle without a strip along one of its sides; nothing, if that is all of it."""
+    rest = list(part)
+    for axis in (0, 1):
+        if (strip[axis], strip[axis + 2]) != (part[axis], part[axis + 2]):
+            low = strip[axis] == part[axis]
+            rest[axis if low else axis + 2] = strip[axis + 2 if low else axis]
+            return rest[0], rest[1], rest[2], rest[3]
+    return NOTHING
+
+
+def together(part: Rectangle, strip: Rectangle) -> Rectangle:
+    """A rectangle and a strip along one of its sides."""
+    if part == NOTHING:
+        return strip
+    return min(part[0], strip[0]), min(part[1], strip[1]), max(part[2], strip[2]), max(part[3], strip[3])

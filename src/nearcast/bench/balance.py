@@ -36,10 +36,9 @@ from nearcast.bench.routing import words
 from nearcast.index import subscriptions as standing
 from nearcast.model.errors import BadInput
 from nearcast.pipeline.batch import begin, run_batch
-from nearcast.pipeline.observe import CANDIDATE, MATCH
 from nearcast.pipeline.settings import Settings
 from nearcast.reader.reader import Reader
-from nearcast.routing.load import MEASURED
+from nearcast.routing.load import CANDIDATE, MATCH, MEASURED
 from nearcast.sources.records import normalise
 from nearcast.sources.world import World
 from nearcast.sources.world.query_sets import q1, q3, sstd

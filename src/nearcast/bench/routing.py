@@ -110,16 +110,18 @@ def run(
 
 def variants(names: Sequence[str], workers: int, thetas: Sequence[int], costs: Costs) -> Iterator[tuple[str, Build]]:
     """What to measure: the routers as registered; the QT family for every θ, and grids with as many leaves."""
+    check = a_grid.CHECK * costs.c1 / MEASURED.c1
+    own: dict[str, dict[str, Any]] = {name: {"costs": costs} for name in BY_LOAD} | {"agrid": {"check": check}}
     for name in names:
         builder = BUILDERS[name]
         if name in QT_FAMILY:
             for theta in thetas:
                 yield name if len(thetas) == 1 else f"{name}/{theta}", partial(builder, theta=theta)
         else:
-            yield name, partial(builder, costs=costs) if name in BY_LOAD else builder
+            yield name, partial(builder, **own.get(name, {}))
         if name == "agrid":
             for theta in thetas:
-                yield f"agrid/{theta}", partial(a_grid.build, evaluators=theta)
+                yield f"agrid/{theta}", partial(a_grid.build, evaluators=theta, check=check)
         if name == "grid":
             for side in dict.fromkeys(ceil(leaves**0.5) for leaves in (workers, *thetas)):
                 yield f"grid/{side * side}", partial(uniform_grid.build, cells=side)

@@ -13,14 +13,13 @@ from nearcast.index.rows import take_lists
 from nearcast.index.segment import PostColumns
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.settings import Settings
-from nearcast.routing.load import MEASURED
+from nearcast.routing.load import CANDIDATE, MATCH, MEASURED
 from nearcast.state.bundle import bundle_table
 from nearcast.state.files import write_table
 from nearcast.state.manifest import STATISTICS, SegmentRef
 
 SAMPLED = 1_000  # posts a worker and batch
 KEPT = 12  # batches
-CANDIDATE, MATCH = 0.05, 1.0  # microseconds: to check a candidate, to write a match: estimates
 
 
 def watched(settings: Settings) -> bool:

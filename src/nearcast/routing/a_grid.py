@@ -12,27 +12,34 @@ from nearcast.kernels.aggregates import candidates
 from nearcast.kernels.neighbours import neighbour_routes
 from nearcast.kernels.register import key_terms
 from nearcast.routing.allocation import greedy
+from nearcast.routing.load import CANDIDATE, MEASURED
 from nearcast.routing.partition import Partition
 from nearcast.routing.sample import Sample
 from nearcast.routing.tally import Extent, Rectangle, cells_of, extent_of, prefix_sums, rectangles_of
 from nearcast.routing.tiles import area, bounds, cuts, paint, rectangle, space_partition
 
 MOST_CELLS = 1000  # a side, as in §6
+CHECK = CANDIDATE / MEASURED.c2  # what it costs to check a post against one query, in posts carried
 FEWEST_CELLS = 64  # a side: boundaries move by whole cells, so a few huge queries must not make them coarse
 
 
-def build(sample: Sample, workers: int, evaluators: int | None = None, cells: int | None = None) -> Partition:
+def build(
+    sample: Sample, workers: int, evaluators: int | None = None, cells: int | None = None, check: float = CHECK
+) -> Partition:
     """One rectangle an evaluator (§4.1), of about equal cost; as many evaluators as workers unless told otherwise.
 
-    `cells` a side comes from §5 unless given. The cost of a cell is the sum of q_l over its posts (eq. 1), q_l being
-    the queries there that the words of post l lead to. Cost: O(posts + queries + evaluators · cells).
+    `cells` a side comes from §5 unless given. The cost of a cell is the sum over its posts of 1 + `check` · q_l, q_l
+    being the queries there that the words of post l lead to. Eq. 1 has q_l alone; but to carry a post and store it
+    costs as much as many checks. Cost: O(posts + queries + evaluators · cells).
     """
     cells = cells or granularity(sample)
-    cost = prefix_sums(cell_costs(sample, extent_of(sample), cells))
+    extent = extent_of(sample)
+    posts = np.bincount(cells_of(sample.posts, extent, cells), minlength=cells * cells).reshape(cells, cells)
+    cost = prefix_sums(posts + check * cell_costs(sample, extent, cells))
     parts = split(cost, min(evaluators or workers, cells * cells))
     load = np.array([cost_of(cost, part) for part in parts])
     owner = np.arange(len(parts)) if len(parts) <= workers else greedy(load, workers)
-    return space_partition("agrid", extent_of(sample), cells, paint(parts, cells), load, owner, workers)
+    return space_partition("agrid", extent, cells, paint(parts, cells), load, owner, workers)
 
 
 def granularity(sample: Sample) -> int:

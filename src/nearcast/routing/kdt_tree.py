@@ -4,8 +4,8 @@ Phase one cuts space as long as the words of posts and those of queries become l
 (N_t) parts are later cut by text only, since most posts have no word that is asked for; where they are alike (N_s) by
 text or by space, whichever has the smaller load. Phase two, if there are fewer parts than workers, shares out the cuts
 by a dynamic programme. Then parts are merged into workers, and the heaviest is cut in two until L_max / L_min ≤ σ, or
-there are θ parts. The grid of cells on which parts end is the gridt of §IV-C; H1 is the partition's keywords and H2 the
-textual summary.
+there are θ parts. Where to cut a part of space is left open; it is by load here, so that it seldom comes to that. The
+grid of cells on which parts end is the gridt of §IV-C; H1 is the partition's keywords and H2 the textual summary.
 """
 
 from collections import deque
@@ -49,9 +49,25 @@ def build(
         numbers = numbers_of_parts(curves, workers)
         cut = [partition_node(traffic, part, number) for part, number in zip(parts, numbers, strict=True)]
         parts = [leaf for leaves in cut for leaf in leaves]
-    stuck: set[int] = set()
+    parts, owner = balanced(traffic, parts, workers, sigma, theta)
+    idle = np.array([part.load for part in parts]) <= 0  # nothing is known of these: dealt out in turn
+    owner = np.where(idle, np.arange(len(parts)) % workers, owner).astype(np.int32)
+    return partition_of("kdt", traffic, parts, owner, workers)
+
+
+def balanced(
+    traffic: Traffic, parts: list[Part], workers: int, sigma: float, theta: int
+) -> tuple[list[Part], np.ndarray]:
+    """Lines 18-24: parts merged into workers, and the heaviest cut in two, until L_max / L_min ≤ σ or there are θ. Of
+    all that came about on the way, that with the least L_max: to cut and deal out anew copies queries, so that workers
+    may all be balanced and all have more to do.
+    """
+    found: tuple[float, list[Part], np.ndarray] | None = None
+    parts, stuck = list(parts), set[int]()
     while True:
         owner, loads = merged(traffic, parts, workers)
+        if found is None or loads.max() < found[0]:
+            found = float(loads.max()), list(parts), owner
         if loads.max() <= sigma * loads.min() or len(parts) >= theta:
             break
         heaviest = max((n for n in range(len(parts)) if n not in stuck), key=lambda n: parts[n].load, default=-1)
@@ -61,9 +77,7 @@ def build(
         parts[heaviest : heaviest + 1] = pieces
         more = len(pieces) - 1
         stuck = {n + more if n > heaviest else n for n in stuck} | (set() if more else {heaviest})
-    idle = np.array([part.load for part in parts]) <= 0  # nothing is known of these: dealt out in turn
-    owner = np.where(idle, np.arange(len(parts)) % workers, owner).astype(np.int32)
-    return partition_of("kdt", traffic, parts, owner, workers)
+    return found[1], found[2]
 
 
 def alike_or_not(traffic: Traffic, delta: float, theta: int) -> list[Part]:
@@ -152,22 +166,43 @@ def partition_node(traffic: Traffic, part: Part, parts: int) -> list[Part]:
 
 
 def cut_in_two(traffic: Traffic, part: Part, axis: int, share: float) -> list[Part]:
-    """Two parts side by side, the first with about this share of the posts; none where there is one column (or row)."""
+    """Two parts side by side, the first to have this share of the parts that are made of both; none where there is one
+    column (or row). The line is where the heavier of these will be lightest.
+    """
     low, high = part.rectangle[axis], part.rectangle[axis + 2]
     if high - low < 2:
         return []
-    at = (traffic.x, traffic.y)[axis][part.posts]
-    line = round(low + (high - low) * share)
-    if len(at):
-        rank = min(int(len(at) * share), len(at) - 1)
-        value = int(np.partition(at, rank)[rank])
-        after = int((at <= value).sum()) - len(at) * share < len(at) * share - int((at < value).sum())
-        line = value + 1 if after else value
-    line = min(max(line, low + 1), high - 1)
+    line = low + 1 + _lightest(traffic, part, axis, share)
     return [
         traffic.part(half, part.posts, part.queries, part.by_text)
         for half in (_with(part.rectangle, axis + 2, line), _with(part.rectangle, axis, line))
     ]
+
+
+def _lightest(traffic: Traffic, part: Part, axis: int, share: float) -> int:
+    """Of the lines between two columns (or rows) that where the greater load of a part is least. Of k alike parts of
+    one side each has c1·|O|·|Q| / k² + (c2·|O| + c3·|Q|) / k. Among equals the line nearest to the share of the space.
+    """
+    low, high = part.rectangle[axis], part.rectangle[axis + 2]
+    width, costs = high - low, traffic.costs
+    begin, end = traffic.rectangles[part.queries, axis], traffic.rectangles[part.queries, axis + 2]
+    again = traffic.rectangles[part.queries, axis + 6] > 0
+    begin = np.where(again, low, np.clip(begin, low, high - 1))
+    end = np.where(again, high, np.clip(end, low + 1, high))
+    at = (traffic.x, traffic.y)[axis][part.posts]
+    posts, begun, ended = (
+        np.cumsum(np.bincount(where - low, minlength=width + 1))[:width] for where in (at, begin, end)
+    )
+    # of each line but the outermost: what lies before it, and what after
+    before = posts[:-1], begun[:-1]
+    after = len(at) - posts[:-1], len(begin) - ended[1:]
+    loads = [
+        costs.c1 * (o / k) * (q / k) + (costs.c2 * o + costs.query * q) / k
+        for (o, q), k in ((before, share), (after, 1 - share))
+    ]
+    heavier = np.maximum(*loads)
+    lines = np.flatnonzero(heavier == heavier.min())
+    return int(lines[np.argmin(np.abs(lines + 1 - width * share))])
 
 
 def total(parts: Sequence[Part]) -> float:

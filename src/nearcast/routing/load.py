@@ -48,6 +48,7 @@ class Costs:
 
 
 MEASURED = Costs()
+CANDIDATE, MATCH = 0.05, 1.0  # microseconds: to check a candidate that the index has found, to write a match: estimates
 
 
 @dataclass(frozen=True)
