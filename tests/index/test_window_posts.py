@@ -13,7 +13,7 @@ from nearcast.index.rows import frozen
 from nearcast.index.window_posts import Found, WindowPosts
 from nearcast.kernels.relevance import nearness
 from nearcast.kernels.window_bounds import bound_blocks, least_near
-from nearcast.kernels.window_build import unit_vector
+from nearcast.kernels.window_build import kind_of, most_weight, sketched, unit_vector
 from tests.oracles.relevance import Post, Statistics, Taste, score
 
 HALF_THE_WORLD = 20_015.2
@@ -281,3 +281,19 @@ def test_a_chord_bounds_nearness_from_below(one: tuple[float, float], two: tuple
     true = nearness(*one, *two, reach)
     assert 0.0 <= least_near(chord, reach) <= true
     assert least_near(chord, reach) >= true - (0.7 * chord**3 + 2e-6) * 6371.1 / reach
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 2**64 - 1), st.floats(1e-9, 1.0)), max_size=30))
+def test_a_sketch_says_no_less_than_any_word_weighs(words: list[tuple[int, float]]) -> None:
+    sketch = np.uint64(0)
+    for term, weight in words:
+        sketch = np.uint64(sketched(sketch, np.uint64(term), weight))
+    heaviest = {int(kind_of(np.uint64(term))): 0.0 for term in range(1, 200)}
+    for term, weight in words:
+        kind = int(kind_of(np.uint64(term)))
+        heaviest[kind] = max(heaviest[kind], weight)
+    assert sorted(heaviest) == list(range(0, 64, 4))
+    for kind, weight in heaviest.items():
+        most = most_weight(sketch, np.uint64(kind))
+        assert weight <= most <= (1.0 if weight > 0.7 else weight + 0.0501 if weight else 0.0)

@@ -24,8 +24,9 @@ from nearcast.kernels.window_build import (
     lay_posts,
     pack_blocks,
 )
+from nearcast.kernels.window_picked import HIGH, LOW
 from nearcast.kernels.window_pools import FULL, finish
-from nearcast.kernels.window_posts import GONE, HIGH, LOW, search_part
+from nearcast.kernels.window_posts import GONE, search_part
 
 FAN = 3  # parts are merged once the newer ones have so many times the posts of the oldest of them
 ABSENT = -1  # the order of a number that the ledger has not
@@ -86,8 +87,8 @@ class Part:
 
     @property
     def keys(self) -> np.ndarray:
-        """The same memory as `places`: the last of three words of a post has its number (less `first`) in its high
-        half, and in its low half where its words begin.
+        """The same memory as `places`: of the four words of a post the third has its number (less `first`) in its high
+        half, and in its low half where its words begin; the fourth is its sketch.
         """
         return self.places.view(np.uint64)
 
@@ -114,13 +115,16 @@ class Part:
         first = int(given.numbers.min())
         perm = np.argsort(z_order(given.lon, given.lat))
         own, heights = np.empty(size, np.uint32), np.empty(size)
-        offsets, signs = np.zeros(count + 1, np.uint32), np.zeros(count, np.uint64)
-        counts = lay_posts(given.ranks, given.offsets, given.weights, term, perm, offsets, own, heights, signs)
+        offsets = np.zeros(count + 1, np.uint32)
+        signs, sketches = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
+        words = (given.ranks, given.offsets, given.weights, term)
+        counts = lay_posts(*words, perm, offsets, own, heights, signs, sketches)
         at = (given.numbers - first)[perm]
-        places = np.zeros((count + 1, 3))
+        places = np.zeros((count + 1, 4))
         places[:-1, 0], places[:-1, 1] = given.lon[perm], given.lat[perm]
         places.view(np.uint64)[:, 2] = offsets
         places.view(np.uint64)[:-1, 2] |= at.astype(np.uint64) << HIGH
+        places.view(np.uint64)[:-1, 3] = sketches
         where = np.full(int(at.max()) + 1, GONE, np.uint32)
         where[at] = np.arange(count, dtype=np.uint32)
 

@@ -9,6 +9,9 @@ and the least and the greatest weight. A posting tells a search most of what it 
 - `placed`: the way from the centre of the block, 3 x 10 bits, in steps of which the radius has FINE;
 - `signed`: the signature of the post, in which each of its terms sets up to three bits of 64: a post of nine words has
   all those of another term in one case of 25.
+
+And a post, beside its place, has a sketch of its words: the greatest weight of those of each of 16 kinds, four bits
+each, rounded up.
 """
 
 import math
@@ -26,6 +29,8 @@ SAMPLED = 32  # weights a class, from which its bounds are taken
 SLACK = 5e-7  # of a chord between floats: 3 m
 STEP = 1.0001 / 65535.0
 FINE = 511.0  # steps a radius
+COARSE = 0.05  # a step of a sketch, whose last (MOST) has all that is above
+MOST = 15
 ASTRAY = 0.0018  # of the radius: how far a place may be from where its posting has it
 
 
@@ -37,6 +42,28 @@ def sign_of(term):
 
 
 @njit(cache=True, nogil=True)
+def kind_of(term):
+    """Where the bits of a term are in a sketch."""
+    return mix(term) >> np.uint64(18) << np.uint64(2) & np.uint64(60)
+
+
+@njit(cache=True, nogil=True)
+def sketched(sketch, term, weight):
+    """A sketch, with one more word."""
+    kind = kind_of(term)
+    step = np.uint64(min(MOST, math.ceil(weight / COARSE)))
+    had = sketch >> kind & np.uint64(MOST)
+    return sketch + (step - had << kind) if step > had else sketch
+
+
+@njit(cache=True, nogil=True)
+def most_weight(sketch, kind):
+    """At least the weight of any word of a kind; 0 where there is none."""
+    step = np.int64(sketch >> kind & np.uint64(MOST))
+    return 1.0 if step == MOST else step * COARSE * (1.0 + 1e-9)
+
+
+@njit(cache=True, nogil=True)
 def unit_vector(lon, lat):
     """A place on the sphere of radius 1."""
     shrink = math.sin((90.0 - abs(lat)) * RADIANS)
@@ -44,9 +71,9 @@ def unit_vector(lon, lat):
 
 
 @njit(cache=True, nogil=True)
-def lay_posts(given, offsets, weights, terms, perm, ends, own, heights, signs):
-    """Fill the words (`own`: ranks of their terms, and `heights`: their weights, up to `ends`) and signatures of posts
-    in the order of `perm`. How often each term occurs.
+def lay_posts(given, offsets, weights, terms, perm, ends, own, heights, signs, sketches):
+    """Fill the words (`own`: ranks of their terms, and `heights`: their weights, up to `ends`), signatures and sketches
+    of posts in the order of `perm`. How often each term occurs.
     """
     counts = np.zeros(terms.size, np.int64)
     at = 0
@@ -58,6 +85,7 @@ def lay_posts(given, offsets, weights, terms, perm, ends, own, heights, signs):
             own[at], heights[at] = rank, weights[j]
             at += 1
             signs[i] |= sign_of(terms[rank])
+            sketches[i] = sketched(sketches[i], terms[rank], weights[j])
         ends[i + 1] = at
     return counts
 

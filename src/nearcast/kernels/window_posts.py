@@ -10,33 +10,33 @@ from numba import njit
 
 from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.relevance import APART, cosine, nearness, score_of
-from nearcast.kernels.sorting import hashed_bound, lower_bound
+from nearcast.kernels.sorting import hashed_bound
 from nearcast.kernels.window_bounds import WIDER, bound_blocks, bound_postings, least_near
-from nearcast.kernels.window_build import ASTRAY, BLOCK, STEP, sign_of, unit_vector
+from nearcast.kernels.window_build import ASTRAY, BLOCK, STEP, kind_of, sign_of, unit_vector
+from nearcast.kernels.window_picked import GUESS, HIGH, LOW, is_inside, score_picked
 from nearcast.kernels.window_pools import FULL, make_room
 
 AHEAD = 8  # posts, which are asked for beforehand
-LOW, HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)  # halves of a post's key: where its words begin, its number
 BUCKETS = 64  # of blocks by bound
+PICKED = 64  # postings, which are worked out together
+SOON = 2  # blocks, which are asked for beforehand
 GONE = np.uint32(0xFFFFFFFF)  # in place of a post, where none has this number
-GUESS = -1  # in place of a number: what has but a lower bound of its score
 FEW = 8  # times n: where a window has fewer of the postings, they give no floor to speak of
 
 
 @njit(cache=True, nogil=True)
-def is_hidden(hidden, number):
-    found = lower_bound(hidden, number)
-    return found < hidden.size and hidden[found] == number
-
-
-@njit(cache=True, nogil=True)
-def has_any(own, begin, end, ids, turn, count):
-    """Whether a post has one of the first `count` words of the subscriber."""
-    for i in range(begin, end):
-        for u in range(count):
-            if own[i] == ids[turn[u]]:
-                return True
-    return False
+def by_bound(bounds, count, lowest, highest, buckets, queue):
+    """Fill `queue` with what has such bounds, the highest first as far as buckets tell."""
+    scale = (BUCKETS - 1) / (highest - lowest) if highest > lowest else 0.0
+    buckets[:] = 0
+    for at in range(count):
+        buckets[np.int64((highest - bounds[at]) * scale) + 1] += 1
+    for at in range(BUCKETS):
+        buckets[at + 1] += buckets[at]
+    for at in range(count):
+        bucket = np.int64((highest - bounds[at]) * scale)
+        queue[buckets[bucket]] = at
+        buckets[bucket] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -71,10 +71,8 @@ def go_through(first, part, since, x, y, alpha, reach, ids, qs, m, n, bound, bas
         if at + 2 * AHEAD < where.size:  # a post that is GONE has the last place, which is no post's
             prefetch(keys, np.int64(min(where[at + 2 * AHEAD], keys.shape[0] - 1)))
             prefetch(own, np.int64(keys[min(where[at + AHEAD], keys.shape[0] - 1), 2] & LOW))
-        post, ranked = where[at], first + at - base
-        if post == GONE or ranked < 0 or ranked >= order.size or order[ranked] < bound:
-            continue
-        if hidden.size and is_hidden(hidden, first + at):
+        post = where[at]
+        if post == GONE or not is_inside(first + at, bound, base, order, hidden):
             continue
         alike = cosine(ids, qs, 0, m, own, heights, np.int64(keys[post, 2] & LOW), np.int64(keys[post + 1, 2] & LOW))
         if alike == APART:
@@ -100,9 +98,7 @@ def search_part(first, part, least_order, tastes, rows, n, bounds, firsts, base,
     Postings give two bounds of a score. The n-th best of the lower ones is a floor, and only what reaches that by the
     upper one is worked out exactly, at last.
     """
-    (
-        term, block_starts, begins, block_bounds, posts, weighed, placed, signed, places, keys, own, heights, where,
-    ) = part  # fmt: skip
+    term, block_starts, begins, block_bounds, posts, weighed, placed, signed, _, keys, _, _, where = part
     lon, lat, alphas, reaches, words, offsets, tall = tastes
     lists = lists_of(term, rows, words, offsets)
     widest, most_blocks, most_postings, begin = 1, np.int64(1), np.int64(1), np.int64(0)
@@ -115,16 +111,17 @@ def search_part(first, part, least_order, tastes, rows, n, bounds, firsts, base,
                 count += begins[block_starts[lists[j] + 1]] - begins[block_starts[lists[j]]]
         widest, most_blocks, most_postings = max(widest, size), max(most_blocks, blocks), max(most_postings, count)
         begin += size
-    ids, turn = np.empty(widest, np.uint32), np.empty(widest, np.int64)
-    qs, rest = np.empty(widest, np.float64), np.empty(widest, np.float64)
-    tops = np.empty(widest, np.float64)
-    signs, adds = np.empty(widest, np.uint64), np.empty(widest, np.float64)
+    ids, turn, qs = np.empty(widest, np.uint32), np.empty(widest, np.int64), np.empty(widest, np.float64)
+    rest, tops, adds = np.empty(widest, np.float64), np.empty(widest, np.float64), np.empty(widest, np.float64)
+    signs, kinds = np.empty(widest, np.uint64), np.empty(widest, np.uint64)
+    asking = (ids, turn, qs, rest, tops, signs, kinds)
     upper, chords, nears = np.empty(BLOCK, np.float64), np.empty(BLOCK, np.float64), np.empty(BLOCK, np.float64)
     block_of, turn_of = np.empty(most_blocks, np.int64), np.empty(most_blocks, np.int64)
     bound_of, bound_of_all = np.empty(most_blocks, np.float64), np.empty(most_blocks, np.float64)
     queue, buckets = np.empty(most_blocks, np.int64), np.empty(BUCKETS + 1, np.int64)
-    chosen, chosen_turn = np.empty(most_postings, np.uint32), np.empty(most_postings, np.int64)
-    chosen_bound, chosen_near = np.empty(most_postings, np.float64), np.empty(most_postings, np.float64)
+    chosen, chosen_turn = np.empty(PICKED + BLOCK, np.int64), np.empty(PICKED + BLOCK, np.int64)
+    chosen_bound, chosen_near = np.empty(PICKED + BLOCK, np.float64), np.empty(PICKED + BLOCK, np.float64)
+    picked = (chosen, chosen_turn, chosen_bound, chosen_near)
     scores, found, limits, spare = pool
     looked = 0
     end = np.int64(0)
@@ -159,10 +156,13 @@ def search_part(first, part, least_order, tastes, rows, n, bounds, firsts, base,
                 at -= 1
             turn[at] = j
         for u in range(m):
-            signs[u], adds[u] = sign_of(term[ids[turn[u]]]), qs[turn[u]]
+            term_of = term[ids[turn[u]]]
+            signs[u], kinds[u], adds[u] = sign_of(term_of), kind_of(term_of), qs[turn[u]]
         beta = 1.0 - alpha
         x, y, z = unit_vector(lon[row], lat[row])
         sure = hidden.size == 0 and least_order >= bounds[i]
+        asked = (lon[row], lat[row], alpha, reach, m, n[i])
+        window = (sure, bounds[i], base, order, hidden)
 
         square, others = 0.0, 0.0
         count = 0
@@ -184,20 +184,17 @@ def search_part(first, part, least_order, tastes, rows, n, bounds, firsts, base,
             tops[u] = q * heaviest
             square += q * q
             others += tops[u]
+        by_bound(bound_of, count, lowest, highest, buckets, queue)
 
-        scale = (BUCKETS - 1) / (highest - lowest) if highest > lowest else 0.0
-        buckets[:] = 0
-        for at in range(count):
-            buckets[np.int64((highest - bound_of[at]) * scale) + 1] += 1
-        for at in range(BUCKETS):
-            buckets[at + 1] += buckets[at]
-        for at in range(count):
-            bucket = np.int64((highest - bound_of[at]) * scale)
-            queue[buckets[bucket]] = at
-            buckets[bucket] += 1
-
-        picked, limit = 0, limits[i]
+        waiting = 0
         for each in range(count):
+            if each + SOON < count:
+                soon = begins[block_of[queue[each + SOON]]]
+                prefetch(weighed, soon)
+                prefetch(placed, soon)
+                prefetch(placed, soon + 16)
+                for line in range(0, BLOCK, 8):
+                    prefetch(signed, soon + line)
             at = queue[each]
             if bound_of[at] < floor:
                 continue
@@ -213,10 +210,9 @@ def search_part(first, part, least_order, tastes, rows, n, bounds, firsts, base,
                 if upper[at] < floor:
                     continue
                 j = begins[block] + at
-                chord, bound = chords[at], upper[at]
-                light = max(0.0, np.float64(weighed[j]) * STEP - STEP)
-                chosen[picked], chosen_turn[picked], chosen_bound[picked], chosen_near[picked] = j, u, bound, nears[at]
-                picked += 1
+                chosen[waiting], chosen_turn[waiting] = j, u
+                chosen_bound[waiting], chosen_near[waiting] = upper[at], nears[at]
+                waiting += 1
                 prefetch(posts, j)
                 once = True  # a post that may have been met at another word is no second one
                 for v in range(u):
@@ -224,88 +220,27 @@ def search_part(first, part, least_order, tastes, rows, n, bounds, firsts, base,
                         once = False
                 if not once:
                     continue
-                score = alpha * least_near(chord + astray, reach) + beta * q * light - WIDER
+                light = max(0.0, np.float64(weighed[j]) * STEP - STEP)
+                score = alpha * least_near(chords[at] + astray, reach) + beta * q * light - WIDER
                 if score <= floor:
                     continue
-                if not sure:
-                    number = first + np.int64(keys[posts[j], 2] >> HIGH)
-                    ranked = number - base
-                    if ranked < 0 or ranked >= order.size or order[ranked] < bounds[i]:
-                        continue
-                    if hidden.size and is_hidden(hidden, number):
-                        continue
-                if size == limit:
-                    size, floor = make_room(scores, found, limits, spare, i, size, n[i])
-                    limit = limits[i]
+                if not (sure or is_inside(first + np.int64(keys[posts[j], 2] >> HIGH), bounds[i], base, order, hidden)):
+                    continue
+                if size == limits[i]:
+                    size, least = make_room(scores, found, limits, spare, i, size, n[i])
+                    floor = max(floor, least)
                     if size == FULL:
                         break
                 scores[i, size], found[i, size] = score, GUESS
                 size += 1
             if size == FULL:
                 break
-        if size == FULL:
-            sizes[i] = FULL
-            continue
-
-        left = 0
-        for at in range(size):
-            if found[i, at] != GUESS:
-                scores[i, left], found[i, left] = scores[i, at], found[i, at]
-                left += 1
-        size = left
-        left = 0
-        for at in range(picked):
-            if chosen_bound[at] >= floor:
-                chosen[left], chosen_turn[left] = chosen[at], chosen_turn[at]
-                chosen_bound[left], chosen_near[left] = chosen_bound[at], chosen_near[at]
-                left += 1
-        picked = left
-        for at in range(-2 * AHEAD, picked):
-            if at + 2 * AHEAD < picked:
-                prefetch(places, np.int64(posts[chosen[at + 2 * AHEAD]]))
-            if 0 <= at + AHEAD < picked:
-                key = keys[posts[chosen[at + AHEAD]], 2]
-                prefetch(own, np.int64(key & LOW))
-                prefetch(heights, np.int64(key & LOW))
-                prefetch(heights, np.int64(key & LOW) + 8)
-                if not sure:
-                    prefetch(order, max(np.int64(0), min(order.size - 1, first + np.int64(key >> HIGH) - base)))
-            if at < 0 or chosen_bound[at] < floor:
-                continue
-            j, u = chosen[at], chosen_turn[at]
-            post = posts[j]
-            number = first + np.int64(keys[post, 2] >> HIGH)
-            if not sure:
-                ranked = number - base
-                if ranked < 0 or ranked >= order.size or order[ranked] < bounds[i]:
-                    continue
-                if hidden.size and is_hidden(hidden, number):
-                    continue
-            head, stop = np.int64(keys[post, 2] & LOW), np.int64(keys[post + 1, 2] & LOW)
-            common, before = False, False
-            for v in range(m):
-                if v != u and signed[j] & signs[v] == signs[v]:
-                    common = True
-                    before |= v < u
-            if before and has_any(own, head, stop, ids, turn, u):
-                continue
-            if common:
-                alike = cosine(ids, qs, 0, m, own, heights, head, stop)
-            else:  # the same, of one common word: a call costs more than that
-                while own[head] != ids[turn[u]]:
-                    head += 1
-                alike = qs[turn[u]] * heights[head]
-            if chosen_near[at] + beta * alike < floor:
-                continue
-            score = score_of(alpha, nearness(lon[row], lat[row], places[post, 0], places[post, 1], reach), alike)
-            if score < floor:
-                continue
-            if size == limit:
-                size, floor = make_room(scores, found, limits, spare, i, size, n[i])
-                limit = limits[i]
+            if waiting >= PICKED:
+                size, floor = score_picked(first, part, asked, asking, window, picked, waiting, pool, i, size, floor)
+                waiting = 0
                 if size == FULL:
                     break
-            scores[i, size], found[i, size] = score, number
-            size += 1
+        if size != FULL:
+            size, floor = score_picked(first, part, asked, asking, window, picked, waiting, pool, i, size, floor)
         sizes[i], floors[i] = size, floor
     return looked

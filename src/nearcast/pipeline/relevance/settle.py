@@ -11,16 +11,18 @@ import numpy as np
 
 from nearcast.index.idf import IdfSet
 from nearcast.index.ledger import Ledger
+from nearcast.index.rows import frozen
 from nearcast.index.skyband import Arrivals, Changes, Refills, Step, advance, refill, whole
 from nearcast.index.skyband_policy import CostBased
 from nearcast.index.theta import Rates
 from nearcast.index.window_posts import Keep
+from nearcast.kernels.cells import z_order
 from nearcast.pipeline.idf import period_of
 from nearcast.pipeline.plan import Plan
 from nearcast.pipeline.relevance.conditions import meeting
 from nearcast.pipeline.relevance.results import Net, write_net
 from nearcast.pipeline.relevance.share import Share
-from nearcast.pipeline.relevance.subscribers import open_subscribers, which_stand
+from nearcast.pipeline.relevance.subscribers import LAT, LON, open_subscribers, which_stand
 from nearcast.pipeline.relevance.window import open_window
 from nearcast.pipeline.report import Report
 from nearcast.state.buffers import NEW, Change, of_share, wants_base
@@ -115,16 +117,18 @@ class Settling:
     # -- filling -------------------------------------------------------------------------------------------------------
 
     def _fill(self, rows: np.ndarray, version: np.ndarray, bounds: np.ndarray, was: np.ndarray) -> None:
-        """Fill rows from the posts of their windows."""
+        """Fill rows from the posts of their windows, neighbours together: they have many posts in common."""
         buffers = self.share.buffers
         at = self.subscribers.places(self.share.seq[rows])
+        lon, lat = (frozen(self.subscribers.rows.tastes[at, column].copy()) for column in (LON, LAT))
+        along = np.argsort(z_order(lon, lat), kind="stable")
         conditional = self.subscribers.conditional[at]
         for each in np.unique(version[rows]).tolist():
             for asking in (False, True):
-                those = np.flatnonzero((version[rows] == each) & (conditional == asking))
+                those = along[(version[rows[along]] == each) & (conditional[along] == asking)]
                 at_once = ASKING_AT_ONCE if asking else AT_ONCE
                 for begin in range(0, len(those), at_once):
-                    some = those[begin : begin + at_once]
+                    some = np.sort(those[begin : begin + at_once])
                     refills = self._search(rows[some], at[some], each, bounds, asking)
                     step = refill(buffers, self.ledger, bounds, refills, self.policy)
                     self._tell(step, was)
