@@ -200,6 +200,8 @@ def test_a_users_function_sees_whole_columns_and_its_values_are_attributes(modul
         ("def f(posts):\n    return [1] * len(posts)", "it must give an Arrow array, not list"),
         ("import pyarrow as pa\ndef f(posts):\n    return pa.array([1])", "it gave 1 values for 3 posts"),
         ("def f(posts):\n    raise ValueError('no\\nway')", "it failed: ValueError: no"),
+        ("def f(posts):\n    return posts.upper()", "it is called with one table of posts"),
+        ("def f(lon, lat):\n    return lon", "it is called with one table of posts"),
         ("def f(posts):\n    return posts['price']", "only where some post has it"),
     ],
 )

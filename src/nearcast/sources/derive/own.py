@@ -52,7 +52,11 @@ class Own:
         except BadInput:
             raise
         except Exception as error:
-            hint = "; an attribute's column is there only where some post has it" if isinstance(error, KeyError) else ""
+            hint = ""
+            if isinstance(error, KeyError):
+                hint = "; an attribute's column is there only where some post has it"
+            elif isinstance(error, AttributeError | TypeError):
+                hint = "; it is called with one table of posts (id, ts, lon, lat, text and their attributes)"
             raise self.wrong(f"it failed: {_line(error)}{hint}") from None
         if isinstance(made, pa.ChunkedArray):
             made = made.combine_chunks()
