@@ -2,7 +2,7 @@
 strip of cells to a neighbour. An evaluator is a leaf here, a rectangle of cells; their number stays.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,8 +32,11 @@ class Operation:
 
 
 def adjust(partition: Partition, loads: Loads, beta: float = BETA, most: int = 1) -> Move | None:
-    """The operation with the greatest C_r among those with C_r > C_t, carried out; and so on with what that leaves,
-    `most` times, since a stream of batches seldom gets the chance. None if there is none.
+    """The operation with the greatest C_r among those with C_r > C_t, carried out; None if there is none.
+
+    A stream of batches seldom gets the chance, so there may be up to `most` operations, each after those before. Where
+    nothing relieves the costliest evaluator the next costliest are relieved, which may let it go on; what comes after
+    the greatest cost has fallen for the last time is left out.
 
     The line of a plain shift is sought once it is chosen. Where that shows that its true C_r does not exceed its true
     C_t, because all load is in one row, the next best operation is taken: the estimate assumes that any share of the
@@ -41,12 +44,18 @@ def adjust(partition: Partition, loads: Loads, beta: float = BETA, most: int = 1
     """
     if not only_space(partition):
         return None
-    state = _State(partition, loads, beta)
+    state, lowest = _State(partition, loads, beta), float(loads.leaf_load.max())
     names: list[str] = []
-    while len(names) < most and (operation := state.best()):
+    kept, came_to = 0, partition.node
+    for _ in range(most):
+        operation = state.next(only_worst=most == 1)
+        if operation is None:
+            break
         state.carry_out(operation)
         names.append(operation.name)
-    return state.move(", ".join(names)) if names else None
+        if most == 1 or state.cost.max() < lowest:
+            kept, came_to, lowest = len(names), state.node.copy(), float(state.cost.max())
+    return state.move(names[:kept], came_to) if kept else None
 
 
 def operations(partition: Partition, loads: Loads, beta: float = BETA) -> list[Operation]:
@@ -152,15 +161,29 @@ class _State:
     def placed(self, operation: Operation) -> Operation | None:
         """A plain shift with its line: where C_r is greatest, and C_t least among equals."""
         a, b, across = self.parts[self.worst], self.parts[operation.to], operation.across
-        ways = []
-        for line in range(a[across] + 1, a[across + 2]):
-            strip = list(a)
-            strip[across if b[across] == a[across + 2] else across + 2] = line
-            ways.append(self.handed("shift", (strip[0], strip[1], strip[2], strip[3]), operation.to))
-        return max(ways, key=lambda way: (way.reduction, -way.overhead), default=None)
+        lines = np.arange(a[across] + 1, a[across + 2])
+        strips = np.tile(np.array(a), (len(lines), 1))
+        strips[:, across if b[across] == a[across + 2] else across + 2] = lines
+        x0, y0, x1, y1 = strips.T
+        moved, queries = (
+            sums[y1, x1] - sums[y0, x1] - sums[y1, x0] + sums[y0, x0] for sums in (self.costs, self.query_sums)
+        )
+        after = np.maximum(self.cost[self.worst] - moved, self.cost[operation.to] + moved)
+        ways = np.lexsort((queries, after))
+        return self.handed("shift", rectangle(strips[ways[0]]), operation.to) if len(ways) else None
+
+    def next(self, only_worst: bool) -> Operation | None:
+        """The operation to carry out, if there is one: for the costliest evaluator, or else for the costliest for which
+        there is one. That lowers the costs of all whom it concerns below its own, so there is an end to it.
+        """
+        for leaf in np.argsort(-self.cost, kind="stable")[: 1 if only_worst else None].tolist():
+            self.worst = leaf
+            if operation := self.best():
+                return operation
+        return None
 
     def best(self) -> Operation | None:
-        """The operation to carry out, if there is one."""
+        """The operation that relieves the one at hand best, if there is one."""
         some = (each for each in self.operations() if each.reduction > each.overhead)
         for operation in sorted(some, key=lambda each: -each.reduction):
             exact = operation if operation.gives else self.placed(operation)
@@ -177,17 +200,16 @@ class _State:
             self.parts[giver], self.parts[leaf] = rest, grown
             grid[y0:y1, x0:x1] = leaf
             self.cost[giver], self.cost[leaf] = self.cost_of(rest), self.cost_of(grown)
-        self.worst = int(self.cost.argmax())
 
-    def move(self, names: str) -> Move:
-        """From the partition as it was to what it has become."""
-        partition, node, was = self.partition, self.node, self.loads.leaf_load
+    def move(self, names: Sequence[str], node: np.ndarray) -> Move:
+        """From the partition as it was to what it has become by these operations."""
+        partition, was = self.partition, self.loads.leaf_load
         load = np.bincount(node, self.cell_load, partition.leaves)
         after = replace(partition, node=node, load=load)
         moved = partition.owner[partition.node] != partition.owner[node]
         return Move(
             "shift",
-            f"{names}: the costliest leaf has {was.max():.3g}, the mean is {was.mean():.3g}",
+            f"{', '.join(names)}: the costliest leaf has {was.max():.3g}, the mean is {was.mean():.3g}",
             after,
             replace(self.loads, leaf_load=load),
             float(self.loads.cell_transfer[moved].sum()),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import ceil
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -19,8 +20,9 @@ import numpy as np
 from nearcast.bench.figures import Progress, figure, rounded
 from nearcast.bench.machine import machine
 from nearcast.bench.routing_plot import draw
-from nearcast.bench.routing_sets import SETS, Grounds, generated, make_set, real
+from nearcast.bench.routing_sets import SETS, WHOLE_WORLD, Box, Grounds, generated, make_set, real
 from nearcast.bench.routing_work import Fresh, Routed, checked, copies, indexed, loads, route_posts, summary_of, work
+from nearcast.kernels.grid import SUMMARY_BITS
 from nearcast.model.errors import BadInput
 from nearcast.routing import a_grid, uniform_grid
 from nearcast.routing.load import MEASURED, Costs
@@ -41,10 +43,10 @@ COLUMNS = {  # and what each says
     "copies": "workers a query goes to",
     "post_leaves": "leaves that match a post; null without standing queries",
     "dropped": "share of the posts that no leaf matches; null without standing queries",
-    "ns_a_post": "to route",
-    "ns_a_query": "to route",
+    "ns_a_post": "to route, of processor time",
+    "ns_a_query": "to route, of processor time",
     "table_kb": "of the routing table, as a file",
-    "build_s": "from the sample",
+    "build_s": "from the sample, of processor time",
 }
 QT_FAMILY = ("qt", "qt-space", "qt-text")
 BY_LOAD = ("kdt", "text-frequency", "text-hypergraph", "text-metric")  # planned by Definition 1
@@ -66,22 +68,25 @@ def run(
     sets: str = ",".join(SETS),
     routers: str = ",".join(BUILDERS),
     data: str | None = None,
+    extent: str | None = None,
     png: str | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
     """Lists are given with commas: `--workers 1,4,16 --theta 32,64,128,256 --sets q1,srq --routers qt,kdt`. `--data`
-    takes real posts (Parquet with lon, lat and text) instead of generated ones, `--png` draws the plot. In Definition 1
-    the queries stand for `live` of them (seed 001 has 5 to 20 million).
+    takes real posts (Parquet with lon, lat and text) instead of generated ones, `--extent=-125,24,-66,50` only those of
+    a country (min_lon, min_lat, max_lon, max_lat), `--png` draws the plot. In Definition 1 the queries stand for `live`
+    of them (seed 001 has 5 to 20 million).
     """
     crews, thetas = numbers("workers", workers), numbers("theta", theta)
     chosen, names = words("sets", sets, SETS), words("routers", routers, BUILDERS)
     parameters = {
         "posts": posts, "queries": queries, "workers": crews, "theta": thetas, "live_queries": live, "seed": seed,
-        "data": Path(data).name if data else "generated",
+        "data": Path(data).name if data else "generated", "extent": extent,
     }  # fmt: skip
     facts = machine()
     progress("making posts")
-    grounds = Grounds(real(Path(data), posts, seed) if data else generated(posts, seed), seed)
+    within = box_of(extent)
+    grounds = Grounds(real(Path(data), posts, seed, within) if data else generated(posts, seed, within), seed)
     costs = Costs(MEASURED.c1 * max(live / max(queries, 1), 1.0), MEASURED.c2, MEASURED.c3, MEASURED.c4)
     progress("compiling what is not compiled yet")
     few, some = make_set("mix", Grounds(generated(WARM, seed), seed), WARM, seed)
@@ -104,7 +109,7 @@ def run(
         draw(Path(png), figures, list(COLUMNS), max(thetas))
     return {
         "bench": "routing", "machine": facts, "parameters": parameters, "columns": COLUMNS,
-        "figures": figures, "findings": findings,
+        "figures": figures, "findings": findings, "speed": speed(figures, min(posts, queries)),
     }  # fmt: skip
 
 
@@ -129,9 +134,9 @@ def variants(names: Sequence[str], workers: int, thetas: Sequence[int], costs: C
 
 def measure(sample: Sample, fresh: Fresh, build: Build, workers: int, costs: Costs) -> list[Any]:
     """One row of figures, in the order of COLUMNS."""
-    began = time.perf_counter()
+    began = time.thread_time()
     partition = build(sample, workers)
-    built = time.perf_counter() - began
+    built = time.thread_time() - began
     table = RoutingTable(partition)
     with TemporaryDirectory(prefix="nearcast-bench-") as scratch:
         size = table.save(Path(scratch) / "table.arrow")
@@ -161,12 +166,12 @@ def measure(sample: Sample, fresh: Fresh, build: Build, workers: int, costs: Cos
 
 
 def quickest(action: Callable[[], object]) -> float:
-    """Seconds; the least of a few, so that what else the machine does counts little."""
+    """Seconds of processor time; the least of a few, so that what else the machine does counts little."""
     taken = []
     for _ in range(REPEATS):
-        began = time.perf_counter()
+        began = time.thread_time()
         action()
-        taken.append(time.perf_counter() - began)
+        taken.append(time.thread_time() - began)
     return min(taken)
 
 
@@ -213,6 +218,27 @@ def found(figures: Rows) -> dict[str, Any]:
     return out
 
 
+def speed(figures: Rows, size: int) -> dict[str, Any]:
+    """What the project aims at, of each router as registered: the median over the sets. Beside the table a router has
+    the textual summary, which is as large for any number of subscriptions. Building has an aim for a million of each.
+    """
+    at = {name: number for number, name in enumerate(COLUMNS)}
+    summary = (1 << SUMMARY_BITS) / 8 / 1024
+    out: dict[str, Any] = {}
+    for router in dict.fromkeys(each for rows in figures.values() for each in rows if each in BUILDERS):
+        rows = [table[router] for table in figures.values() if router in table]
+        post, query, table, built = (
+            median(row[at[name]] for row in rows) for name in ("ns_a_post", "ns_a_query", "table_kb", "build_s")
+        )
+        out[router] = {
+            "ns_a_post": figure(post, at_most=600 if router in QT_FAMILY else 300),
+            "ns_a_query": figure(query, at_most=10_000),
+            "table_mb": figure((table + summary) / 1024, at_most=50),
+            "build_s": figure(built, at_most=20 if size >= 1_000_000 else None),
+        }
+    return out
+
+
 # -- options -----------------------------------------------------------------------------------------------------------
 
 
@@ -226,6 +252,17 @@ def numbers(option: str, given: int | str | Sequence[int]) -> list[int]:
     if not out or min(out) < 1:
         raise BadInput(f"--{option} takes whole numbers from 1 on with commas between them, not {given!r}")
     return out
+
+
+def box_of(extent: str | None) -> Box:
+    """'min_lon,min_lat,max_lon,max_lat', or the world."""
+    try:
+        west, south, east, north = (float(part) for part in extent.split(",")) if extent else WHOLE_WORLD
+    except ValueError:
+        west = east = south = north = 0.0
+    if not (-180 <= west < east <= 180 and -90 <= south < north <= 90):
+        raise BadInput(f"--extent takes min_lon,min_lat,max_lon,max_lat, not {extent!r}")
+    return west, south, east, north
 
 
 def words(option: str, given: str, allowed: Sequence[str] | dict[str, Any]) -> list[str]:

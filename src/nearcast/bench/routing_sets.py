@@ -102,20 +102,27 @@ class Ground:
         return Ground(place(self.known, 0), place(self.fresh, 1), self.extent)
 
 
-def generated(posts: int, seed: int) -> Ground:
-    """Twice so many posts of the generator's world; a few fill less than 72 hours, as a thin stream is slow to make."""
-    made = World(seed=seed, rate=max(posts, THIN) / (SPAN / 1e6)).posts(0, 2 * posts)
-    return Ground(made.slice(0, posts), made.slice(posts), WHOLE_WORLD)
+def generated(posts: int, seed: int, within: Box = WHOLE_WORLD) -> Ground:
+    """Twice so many posts of the generator's world, or about so many of a part of it; a few fill less than 72 hours, as
+    a thin stream is slow to make.
+    """
+    rate, made, share = max(posts, THIN) / (SPAN / 1e6), 2 * posts, 1.0
+    if within != WHOLE_WORLD:
+        share = max(float(_inside(World(seed=seed, rate=rate).posts(0, THIN), within).mean()), 1 / THIN)
+        made = int(2.5 * posts / share)
+    table = World(seed=seed, rate=rate / share).posts(0, made)
+    table = _only_within(table, within).slice(0, 2 * posts)
+    return Ground(table.slice(0, len(table) // 2), table.slice(len(table) // 2), within)
 
 
-def real(path: Path, posts: int, seed: int) -> Ground:
+def real(path: Path, posts: int, seed: int, within: Box = WHOLE_WORLD) -> Ground:
     """At most twice so many posts of a Parquet file, drawn at random, evenly over the time; the space is theirs."""
     if not path.is_file():
         raise BadInput(f"{path} is no file: give posts as Parquet with the columns lon, lat and text")
     table = pq.read_table(path)
     if not {"lon", "lat", "text"} <= set(table.column_names):
         raise BadInput(f"{path} has no columns lon, lat and text, only {', '.join(table.column_names)}")
-    table = table.select(["lon", "lat", "text"]).drop_null()
+    table = _only_within(table.select(["lon", "lat", "text"]).drop_null(), within)
     half = min(posts, len(table) // 2)
     order = np.random.default_rng((seed, 0x4EA1)).permutation(len(table))[: 2 * half]
     table = table.take(pa.array(order))
@@ -123,6 +130,20 @@ def real(path: Path, posts: int, seed: int) -> Ground:
     lon, lat = table["lon"].to_numpy(), table["lat"].to_numpy()
     extent = (float(lon.min()), float(lat.min()), float(lon.max()), float(lat.max()))
     return Ground(table.slice(0, half), table.slice(half), extent)
+
+
+def _inside(table: pa.Table, box: Box) -> np.ndarray:
+    west, south, east, north = box
+    lon, lat = (table[name].to_numpy() for name in ("lon", "lat"))
+    out: np.ndarray = (west <= lon) & (lon <= east) & (south <= lat) & (lat <= north)
+    return out
+
+
+def _only_within(table: pa.Table, box: Box) -> pa.Table:
+    table = table if box == WHOLE_WORLD else table.filter(pa.array(_inside(table, box)))
+    if len(table) < 2:
+        raise BadInput(f"there are no posts in {box}: give another --extent")
+    return table
 
 
 Make = Callable[[Ground, int, int, int], pa.Table]  # ground, count, seed, first → queries

@@ -19,7 +19,7 @@ PLANS = {name: tuple(name.split("+")) for name in ("pm", "fm", "pm+fm", "fg", "p
 NAMES = ("auto", "off", *PLANS, "local", "global", "shift", "borders")
 
 RATIO = 2.0  # L_max / L_min that makes `auto` act: it weighs cost and gain as well, so it can look sooner than λ = 6
-SHIFTS = 8  # of Tornado's operations that one adjustment may consist of
+SHIFTS = 16  # of Tornado's operations that one adjustment may consist of
 HORIZON = 20  # batches in which a change has to pay for itself
 LEAST = 0.05  # of its load that the busiest worker has to get rid of
 A_QUERY, A_CHANGE = 5.0, 50_000.0  # microseconds: to hand over a subscription, and to change anything at all
