@@ -1,5 +1,6 @@
 """What goes wrong is told in one clear message on stderr, with the exit code that says whose fault it was."""
 
+import errno
 import json
 import os
 import subprocess
@@ -167,3 +168,18 @@ def test_help_and_version_load_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_full_disk_is_told_in_one_line_and_leaves_nothing_half_written(
+    nearcast: Cli, small_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = sorted(small_state.rglob("*"))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        said = nearcast("subscribe", "--state", small_state, "--id", "q", SELECT)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("nearcast: the disk is full (") and said.err.count("\n") == 1
+    assert sorted(small_state.rglob("*")) == before

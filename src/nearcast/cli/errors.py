@@ -1,5 +1,6 @@
 """How a command ends: what went wrong as one message on stderr, and the exit code."""
 
+import errno
 import os
 import sys
 import tempfile
@@ -34,6 +35,9 @@ def guarded(arguments: Sequence[str] | None = None) -> int:
             return unread()
         raise
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            where = f" ({error.filename})" if error.filename else ""
+            return say(f"the disk is full{where}: free some space and try again", 1)
         if error.filename is None or error.strerror is None:
             return say(internal(error), 1)
         return say(f"cannot use {error.filename}: {error.strerror.lower()}", 1)
@@ -62,9 +66,12 @@ def usage(error: TyperException) -> str:
 
 def internal(error: Exception) -> str:
     """One line about an error that nobody foresaw; its traceback goes to a file."""
-    handle, path = tempfile.mkstemp(prefix="nearcast-error-", suffix=".log")
-    with os.fdopen(handle, "w", encoding="utf-8") as log:
-        traceback.print_exception(error, file=log)
     lines = str(error).strip().splitlines()
     what = f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+    try:
+        handle, path = tempfile.mkstemp(prefix="nearcast-error-", suffix=".log")
+        with os.fdopen(handle, "w", encoding="utf-8") as log:
+            traceback.print_exception(error, file=log)
+    except OSError as unwritten:
+        return f"internal error: {what} (and its details could not be written: {unwritten.strerror})"
     return f"internal error: {what}, see {path}"

@@ -42,20 +42,14 @@ def write_parquet(path: Path, table: pa.Table) -> int:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a small file at once."""
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    aside.parent.mkdir(parents=True, exist_ok=True)
-    aside.write_text(text, encoding="utf-8")
-    sync(aside)
+    aside = _write_aside(path, text)
     os.replace(aside, path)
     sync(path.parent)
 
 
 def create_exclusively(path: Path, text: str) -> bool:
     """Create a file whole under a name that must not exist yet: written aside, then linked. False if it exists."""
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    aside.parent.mkdir(parents=True, exist_ok=True)
-    aside.write_text(text, encoding="utf-8")
-    sync(aside)
+    aside = _write_aside(path, text)
     try:
         os.link(aside, path)
     except FileExistsError:
@@ -64,6 +58,20 @@ def create_exclusively(path: Path, text: str) -> bool:
         aside.unlink()
     sync(path.parent)
     return True
+
+
+def _write_aside(path: Path, text: str) -> Path:
+    """A file with the text beside `path`, on the disk. Where it cannot be written, nothing is left of it."""
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    aside.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        aside.write_text(text, encoding="utf-8")
+        sync(aside)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        error.filename = str(path)  # which one that tells of a full disk lacks
+        raise
+    return aside
 
 
 def open_table(path: Path) -> pa.Table:
