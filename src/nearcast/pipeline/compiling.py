@@ -3,14 +3,14 @@
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 
 from nearcast.model.errors import NearcastError
 from nearcast.pipeline.plan import open_router
-from nearcast.pipeline.warmup import finish, is_warm, other_half, warm_up_later, warm_up_words
+from nearcast.pipeline.warmup import finish, in_background, is_warm, other_half, warm_up_later, warm_up_words
 from nearcast.state.directory import StateDirectory
 
 TICK = 0.2  # seconds
@@ -26,10 +26,13 @@ class Kernels:
         self.other = None if is_warm() else other_half(folder)
         self.compiled: Future[None] | None = None
         self.later: subprocess.Popen[bytes] | None = None
+        self.kinds: list[subprocess.Popen[bytes]] = []
         self.rested = False
 
-    def start(self, state: StateDirectory) -> None:
-        """Compile the rest in a thread: what building the router needs, this process has compiled by now."""
+    def start(self, state: StateDirectory, kinds: Sequence[str] = ()) -> None:
+        """Compile the rest in a thread: what building the router needs, this process has compiled by now. And what
+        some kinds of subscriptions need, side by side.
+        """
         textual = open_router(str(state.root), state.newest().router or "").textual
 
         def compile_all() -> None:
@@ -37,6 +40,11 @@ class Kernels:
                 finish(self.folder, self.other, lambda: self.stopped)
             if textual and not self.stopped:
                 warm_up_words()
+            for kind in kinds:
+                if not self.stopped:
+                    self.kinds.append(in_background("warmup.warm_up_for", kind))
+            for process in self.kinds:
+                process.wait()
 
         self.compiled = self.pool.submit(compile_all)
 
@@ -46,7 +54,7 @@ class Kernels:
         self.compiled.add_done_callback(lambda _: call())
 
     def ready(self, stop: threading.Event) -> None:
-        """Wait until a batch of range subscriptions finds all that it needs compiled; `stop` ends the waiting."""
+        """Wait until a batch of ranges, and of the kinds foreseen, finds all compiled; `stop` ends the waiting."""
         assert self.compiled is not None
         while not wait([self.compiled], TICK).done:
             if stop.is_set():
@@ -61,7 +69,7 @@ class Kernels:
 
     def stop(self) -> None:
         self.stopped = True
-        for process in (self.other, self.later):
+        for process in (self.other, self.later, *self.kinds):
             if process is not None:
                 process.terminate()
                 process.wait()

@@ -19,6 +19,7 @@ from nearcast.model.errors import BadInput, NearcastError
 from nearcast.pipeline.align import align
 from nearcast.pipeline.batch import begin, create
 from nearcast.pipeline.compiling import Kernels, compiling
+from nearcast.pipeline.foreseen import to_compile
 from nearcast.pipeline.report import Report
 from nearcast.pipeline.sampling import sampled_ops
 from nearcast.pipeline.session import local_session, prime
@@ -89,7 +90,10 @@ def opened(
             align(state, settings)
             sweep(state)
             empty_spool(state)
-            kernels.start(state)
+            kinds = to_compile(state, inputs)
+            if kinds:
+                say(f"compiling kernels for subscriptions to {' and '.join(kinds)} too (the first time only)")
+            kernels.start(state, kinds)
         except BaseException:
             starting.result().stop()
             raise

@@ -3,7 +3,8 @@
 Numba keeps what it compiled in the user's cache directory. Without this every Python worker of Spark would compile
 the same functions at the same time, at its first batch. Each part runs the real code on a handful of posts, so that
 the kernels are compiled for just the arrays they will meet. What the first batches of range subscriptions call is
-compiled first, in two processes; everything else follows when the stream has had its first posts (`compiling`).
+compiled first, in two processes, and then what other kinds of subscriptions need that the run is known to meet
+(`foreseen`); everything else follows when the stream has had its first posts (`compiling`).
 """
 
 import json
@@ -105,9 +106,9 @@ def tokenised(count: int) -> pa.Table:
     return posts.append_column("terms", lists).combine_chunks()
 
 
-def subscriptions(folder: Path) -> None:
+def subscriptions(folder: Path | str) -> None:
     """Resolving, filing and matching, with packets made by hand so that no text is read."""
-    state, settings = StateDirectory(folder / "state"), Settings(workers=1, keep="none", merge=False)
+    state, settings = StateDirectory(Path(folder) / "state"), Settings(workers=1, keep="none", merge=False)
     begin(state, settings, None)
     plan = Plan(str(state.root), replace(state.newest(), first_post=0), settings)
     may_match(np.zeros(1, np.int32), np.ones(1, np.uint64), np.arange(2), open_summary(plan))
@@ -256,6 +257,19 @@ def warm_up_words() -> None:
         mark(WORDS)
 
 
+def is_warm_for(kind: str) -> bool:
+    """Whether this machine has compiled what a kind of subscription needs: `nearest`, `reports` or `relevance`."""
+    return SEARCHING.exists() or (CACHE / f"warm-{kind}").exists()
+
+
+def warm_up_for(kind: str) -> None:
+    """Compile what a kind of subscription needs, beside what every stream does."""
+    if not is_warm_for(kind):
+        with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
+            {"nearest": nearest, "reports": reports, "relevance": relevance}[kind](Path(name))
+        mark(CACHE / f"warm-{kind}")
+
+
 def warm_up_searches() -> None:
     """Compile what bulk subscriptions, sealing, searching, the nearest, reporting, balancing and relevance need."""
     if not SEARCHING.exists():
@@ -274,9 +288,9 @@ def warm_up_later() -> "subprocess.Popen[bytes] | None":
     return None if SEARCHING.exists() else in_background("os.nice(19); warmup.warm_up_searches")
 
 
-def in_background(call: str, *folder: str) -> "subprocess.Popen[bytes]":
-    given = ", ".join(f"Path({name!r})" for name in folder)
-    code = f"import os; from pathlib import Path; from nearcast.pipeline import warmup; {call}({given})"
+def in_background(call: str, *given: str) -> "subprocess.Popen[bytes]":
+    arguments = ", ".join(map(repr, given))
+    code = f"import os; from nearcast.pipeline import warmup; {call}({arguments})"
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
