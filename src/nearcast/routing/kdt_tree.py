@@ -38,10 +38,25 @@ def build(
     costs: Costs = MEASURED,
     most: int = MOST,
 ) -> Partition:
-    """θ counts for four parts a worker at least."""
+    """θ counts for four parts a worker at least. Of two plans the one with the smaller L_max is taken: with phase one
+    N_t is cut by text, without it all is cut by whichever is less, which may be less still.
+    """
     traffic = Traffic.of(sample, costs, most)
     theta = max(theta, 4 * workers)
-    parts = alike_or_not(traffic, delta, theta)
+    told_apart = alike_or_not(traffic, delta, theta)
+    plans = [planned(traffic, told_apart, workers, sigma, theta)]
+    if any(part.by_text for part in told_apart):
+        plans.append(planned(traffic, [traffic.whole()], workers, sigma, theta))
+    _, parts, owner = min(plans, key=lambda plan: plan[0])
+    idle = np.array([part.load for part in parts]) <= 0  # nothing is known of these: dealt out in turn
+    owner = np.where(idle, np.arange(len(parts)) % workers, owner).astype(np.int32)
+    return partition_of("kdt", traffic, parts, owner, workers)
+
+
+def planned(
+    traffic: Traffic, parts: list[Part], workers: int, sigma: float, theta: int
+) -> tuple[float, list[Part], np.ndarray]:
+    """Phase two and what follows: (L_max, parts, the worker of each)."""
     if len(parts) == 1:
         parts = partition_node(traffic, parts[0], workers)
     elif len(parts) < workers:
@@ -49,15 +64,12 @@ def build(
         numbers = numbers_of_parts(curves, workers)
         cut = [partition_node(traffic, part, number) for part, number in zip(parts, numbers, strict=True)]
         parts = [leaf for leaves in cut for leaf in leaves]
-    parts, owner = balanced(traffic, parts, workers, sigma, theta)
-    idle = np.array([part.load for part in parts]) <= 0  # nothing is known of these: dealt out in turn
-    owner = np.where(idle, np.arange(len(parts)) % workers, owner).astype(np.int32)
-    return partition_of("kdt", traffic, parts, owner, workers)
+    return balanced(traffic, parts, workers, sigma, theta)
 
 
 def balanced(
     traffic: Traffic, parts: list[Part], workers: int, sigma: float, theta: int
-) -> tuple[list[Part], np.ndarray]:
+) -> tuple[float, list[Part], np.ndarray]:
     """Lines 18-24: parts merged into workers, and the heaviest cut in two, until L_max / L_min ≤ σ or there are θ. Of
     all that came about on the way, that with the least L_max: to cut and deal out anew copies queries, so that workers
     may all be balanced and all have more to do.
@@ -77,7 +89,7 @@ def balanced(
         parts[heaviest : heaviest + 1] = pieces
         more = len(pieces) - 1
         stuck = {n + more if n > heaviest else n for n in stuck} | (set() if more else {heaviest})
-    return found[1], found[2]
+    return found
 
 
 def alike_or_not(traffic: Traffic, delta: float, theta: int) -> list[Part]:
