@@ -17,7 +17,7 @@ from nearcast.cache import answer, nodes, selection
 from nearcast.cache.cached_answers import CachedAnswers
 from nearcast.cache.snapshot import Segments, Snapshots
 from nearcast.index.answers import shape_of
-from nearcast.index.groups import Groups, Shape
+from nearcast.index.groups import STRING, Groups, Shape
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import NOTHING, Question
 from nearcast.index.rows import frozen
@@ -66,9 +66,12 @@ def assert_same(found: Groups, expected: Groups) -> None:
     for key in one:
         assert one[key][:-1] == other[key][:-1]
         assert all(isclose(a, b, rel_tol=1e-15) for a, b in zip(one[key][-1], other[key][-1], strict=True))
-    strings = dict(zip(expected.spelling.hashes.tolist(), expected.spelling.strings.to_pylist(), strict=True))
-    known = dict(zip(found.spelling.hashes.tolist(), found.spelling.strings.to_pylist(), strict=True))
-    assert strings.items() <= known.items()
+    strings, known = (
+        dict(zip(each.spelling.hashes.tolist(), each.spelling.strings.to_pylist(), strict=True))
+        for each in (found, expected)
+    )
+    used = expected.values[expected.kinds == STRING].tolist()
+    assert [strings[each] for each in used] == [known[each] for each in used]
 
 
 Asked = tuple[Question, Shape]

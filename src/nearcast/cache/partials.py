@@ -26,11 +26,13 @@ class Partial:
 
     @cached_property
     def nbytes(self) -> int:
+        """Strings that others have too count as far as there are groups for them."""
+        spelling = self.groups.spelling
+        strings = spelling.hashes.nbytes + spelling.strings.nbytes
+        strings = strings * min(1.0, self.groups.values.size / max(1, len(spelling.hashes)))
         arrays = (getattr(self.groups, each.name) for each in fields(self.groups))
         held = sum(each.nbytes for each in arrays if isinstance(each, np.ndarray))
-        return int(held + self.groups.spelling.hashes.nbytes + self.groups.spelling.strings.nbytes) + (
-            self.summaries.nbytes if self.summaries is not None else 0
-        )
+        return int(held + strings) + (self.summaries.nbytes if self.summaries is not None else 0)
 
 
 def taken(groups: Groups, rows: np.ndarray | slice, shape: Shape) -> Groups:

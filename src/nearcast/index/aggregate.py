@@ -18,7 +18,7 @@ from nearcast.index.posts import PostSegment
 from nearcast.index.question import NOTHING, Question
 from nearcast.index.rows import frozen
 from nearcast.index.search_range import Looked, search_range
-from nearcast.index.spelling import NO_SPELLING, united
+from nearcast.index.spelling import FEW_STRINGS, NO_SPELLING, united
 from nearcast.index.values import Values
 from nearcast.kernels.grouping import (
     add_groups,
@@ -90,7 +90,7 @@ def aggregate_columns(
     """The aggregates of posts whose attributes are given, in the order of the shape's; and their words, which may be
     terms (with the boundary 0) and where those of each post begin.
     """
-    codes, size, values = _grouped(by, count)
+    codes, size, values, spellings = _grouped(by, count)
     posts = np.full(1, count) if codes is None else tally(codes, size)
     whole, real = _measured(measured, codes, size, count)
     kept = np.flatnonzero(posts)
@@ -103,11 +103,10 @@ def aggregate_columns(
         counts = np.searchsorted(kept, of), term, with_term
     if len(kept) < size:
         values = [each.take(kept) for each in values]
+    spellings = [each or few.spelling for each, few in zip(spellings, values, strict=True)]
     kinds = np.stack([each.kinds for each in values], axis=1) if values else np.empty((len(kept), 0), np.uint8)
     bits = np.stack([each.values for each in values], axis=1) if values else np.empty((len(kept), 0), np.int64)
-    return groups_of(
-        shape, kinds, bits, posts[kept], whole[kept], real[kept], counts, united([each.spelling for each in values])
-    )
+    return groups_of(shape, kinds, bits, posts[kept], whole[kept], real[kept], counts, united(spellings))
 
 
 def groups_of(
@@ -143,12 +142,16 @@ def check_number(groups: int, most: int | None) -> None:
 # -- groups of one segment ---------------------------------------------------------------------------------------------
 
 
-def _grouped(columns: Sequence[Column], count: int) -> tuple[np.ndarray | None, int, list[Values]]:
-    """(the group of each post, how many groups there may be, their values of each attribute); no groups, but one, where
-    there is no attribute.
+def _grouped(
+    columns: Sequence[Column], count: int
+) -> tuple[np.ndarray | None, int, list[Values], list[Spelling | None]]:
+    """(the group of each post, how many groups there may be, their values of each attribute, and the strings of all
+    values that it has, where they are few); no groups, but one, where there is no attribute.
     """
     if not columns:
-        return None, 1, []
+        return None, 1, [], []
+    every = [column.values.grouped[1] for column in columns]
+    spellings = [values.spelling if len(values) <= FEW_STRINGS else None for values in every]
     codes, values = keys_of(columns[0])
     size, parts = len(values), [values]
     if size > max(FEW, count):
@@ -162,7 +165,7 @@ def _grouped(columns: Sequence[Column], count: int) -> tuple[np.ndarray | None, 
         numbers, firsts = numbered(keys, span if span <= max(FEW, 8 * count) else 0)
         parts = [*(part.take(codes[firsts]) for part in parts), values.take(more[firsts])]
         codes, size = frozen(numbers), len(firsts)
-    return codes, size, parts
+    return codes, size, parts, spellings
 
 
 def keys_of(column: Column) -> tuple[np.ndarray, Values]:

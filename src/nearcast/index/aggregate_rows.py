@@ -24,7 +24,7 @@ from nearcast.index.columns import Column, column_of
 from nearcast.index.groups import STRING, WHOLE, Groups, Shape, Spelling
 from nearcast.index.posts import PostSegment
 from nearcast.index.rows import frozen
-from nearcast.index.spelling import distinct, spelt, united
+from nearcast.index.spelling import FEW_STRINGS, distinct, spelt, united
 from nearcast.kernels.grouping import add_measured, tally
 from nearcast.kernels.row_numbers import numbered_rows
 
@@ -91,7 +91,7 @@ def aggregate_rows(
     counts = words(codes, size) if words is not None else NO_WORDS
     kinds, values = keys.kinds[firsts], keys.values[firsts]
     spellings = distinct(spellings)
-    few = sum(len(each.hashes) for each in spellings) <= size
+    few = sum(len(each.hashes) for each in spellings) <= max(FEW_STRINGS, size)
     spelling = united(spellings) if few else spelt(spellings, np.unique(values[kinds == STRING]))
     return groups_of(shape, kinds, values, tally(codes, size), whole, real, counts, spelling)
 

@@ -12,6 +12,8 @@ from nearcast.index.attributes import satisfied
 from nearcast.index.groups import REAL, STRING, TIME, WHOLE, Groups, Shape
 from nearcast.index.lexicon import Speller
 from nearcast.index.rows import frozen
+from nearcast.index.spelling import FEW_STRINGS
+from nearcast.index.top_terms import places, reached_by
 from nearcast.index.values import LAST, NO_STRINGS, Values
 from nearcast.model.queries import AggregateQuery, Measure, Ordering
 
@@ -19,7 +21,6 @@ NUMBERS = 1 << WHOLE | 1 << REAL
 TERMS = pa.list_(pa.struct([("term", pa.string()), ("count", pa.int64())]))
 SPLIT = 2.0**27 + 1
 NO_TERMS = frozen(np.empty(0, np.uint64))
-FEW_STRINGS = 100  # are quickly ranked
 
 
 def shape_of(query: AggregateQuery) -> Shape:
@@ -27,6 +28,12 @@ def shape_of(query: AggregateQuery) -> Shape:
     measures = [each for each in _values_of(query) if isinstance(each, Measure)]
     measured = [each.of for each in measures if each.function != "topk" and each.of is not None]
     return Shape(query.group_by, tuple(dict.fromkeys(measured)), any(each.function == "topk" for each in measures))
+
+
+def most_terms(query: AggregateQuery) -> int:
+    """How many terms of a group its TopK ask for at most."""
+    measures = [each.value for each in query.outputs if isinstance(each.value, Measure)]
+    return max((each.k for each in measures if each.function == "topk"), default=0)
 
 
 def _values_of(query: AggregateQuery) -> Iterable[Measure | str]:
@@ -118,7 +125,7 @@ class Answer:
     def _ranks(self, name: str) -> np.ndarray:
         """Of all groups by an attribute; strings by the ranks of all that are spelt, where these are few."""
         values, places = self._attribute(name), self._places.get(name)
-        few = len(self.groups.spelling.hashes) <= len(self.groups) + FEW_STRINGS
+        few = len(self.groups.spelling.hashes) <= max(FEW_STRINGS, len(self.groups))
         return self.groups.spelling.ranks[places] if places is not None and few else values.ranks()
 
     def _measure(self, measure: Measure) -> Values:
@@ -204,44 +211,14 @@ def _most_frequent(groups: Groups, rows: np.ndarray, k: int, spell: Speller, sto
     if len(stop):
         kept &= ~np.isin(terms, stop)
     of, terms, counts = of[kept], terms[kept], counts[kept]
-    for least_of in (_bound, _kth):
-        kept = counts >= least_of(of, counts, len(rows), k)[of]
-        of, terms, counts = of[kept], terms[kept], counts[kept]
+    kept = counts >= reached_by(of, counts, len(rows), k)[of]
+    of, terms, counts = of[kept], terms[kept], counts[kept]
     known, at = np.unique(terms, return_inverse=True)
     words = spell(known)
     by_word = numbers(pc.rank(words, tiebreaker="dense"))[at]
     order = np.lexsort((by_word, -counts, of))
-    order = order[_places(of[order], len(rows)) < k]
+    order = order[places(of[order], len(rows)) < k]
     ends = np.cumsum(np.bincount(of[order], minlength=len(rows)))
     pairs = [words.take(arrow(at[order])).cast(pa.string()), arrow(counts[order].astype(np.int64))]
     offsets = arrow(np.concatenate(([0], ends)).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(pairs, ["term", "count"])).cast(TERMS)
-
-
-def _bound(of: np.ndarray, counts: np.ndarray, groups: int, k: int) -> np.ndarray:
-    """Of each group a count that at least k of its terms reach, 0 if there are not so many: most terms are rare, and
-    need not be sorted.
-    """
-    least = np.zeros(groups, np.int64)
-    bound = 2
-    while True:
-        reached = np.bincount(of[counts >= bound], minlength=groups) >= k
-        if not reached.any():
-            return least
-        least[reached] = bound
-        bound *= 2
-
-
-def _kth(of: np.ndarray, counts: np.ndarray, groups: int, k: int) -> np.ndarray:
-    """The k-th greatest count of each group, 0 if it has fewer."""
-    order = np.lexsort((-counts, of))
-    last = _places(of[order], groups) == k - 1
-    least = np.zeros(groups, np.int64)
-    least[of[order[last]]] = counts[order[last]]
-    return least
-
-
-def _places(of: np.ndarray, groups: int) -> np.ndarray:
-    """Of things in order of their groups: the place of each in its group, from 0."""
-    sizes = np.bincount(of, minlength=groups)
-    return np.arange(len(of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

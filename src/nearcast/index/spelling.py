@@ -12,11 +12,29 @@ from nearcast.index.rows import frozen
 NO_SPELLING = Spelling(frozen(np.empty(0, np.int64)), pa.nulls(0, pa.string()))
 
 
+FEW_STRINGS = 1_000  # of which it does not matter that most are not needed
+MOST_REMEMBERED = 256
+
+_remembered: dict[tuple[int, ...], tuple[list[Spelling], Spelling]] = {}  # by the ids of those it holds
+
+
 def united(spellings: Sequence[Spelling]) -> Spelling:
-    """All strings of them, each once."""
+    """All strings of them, each once; those of the same few, which columns that are kept have, as the same object."""
     spellings = distinct(spellings)
     if len(spellings) < 2:
         return spellings[0] if spellings else NO_SPELLING
+    if sum(len(each.hashes) for each in spellings) > FEW_STRINGS:
+        return _united(spellings)
+    key = tuple(id(each) for each in spellings)
+    found = _remembered.get(key)
+    if found is None:
+        while len(_remembered) >= MOST_REMEMBERED:
+            _remembered.pop(next(iter(_remembered), key), None)
+        found = _remembered[key] = spellings, _united(spellings)
+    return found[1]
+
+
+def _united(spellings: Sequence[Spelling]) -> Spelling:
     hashes = np.concatenate([each.hashes for each in spellings])
     known, first = np.unique(hashes, return_index=True)
     strings = pa.concat_arrays([each.strings for each in spellings])

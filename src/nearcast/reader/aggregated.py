@@ -21,6 +21,7 @@ from nearcast.index.posts import PostSegment
 from nearcast.index.question import Question
 from nearcast.index.search_range import Looked, search_range, search_range_in
 from nearcast.index.several import Several
+from nearcast.index.top_terms import likely
 from nearcast.model.queries import AggregateQuery, Query
 from nearcast.reader.coarsely import Coarse
 from nearcast.reader.cores import cores
@@ -70,10 +71,16 @@ class Aggregated(Answered):
 
 
 def groups_of(
-    parts: Sequence[Part], question: Question, shape: Shape, several: Several | None = None, chosen: Sequence[int] = ()
+    parts: Sequence[Part],
+    question: Question,
+    shape: Shape,
+    several: Several | None = None,
+    chosen: Sequence[int] = (),
+    top: int = 0,
 ) -> tuple[Groups, list[Looked]]:
     """The groups of all segments, and how each was searched; large ones on all cores at once. A small place is searched
-    for in all together, where they are known as `several`, the parts being the `chosen`.
+    for in all together, where they are known as `several`, the parts being the `chosen`. Where no more than the `top`
+    most frequent terms of a group are asked for, some that are not among them are left out.
     """
     if several is not None and is_small(question) and not shape.terms:
         hits = search_range_in(several, np.array(chosen, np.int64), question)
@@ -92,7 +99,7 @@ def groups_of(
     found = list(cores().map(search, parts)) if many else [search(part) for part in parts]
     some = [each for each, _ in found if isinstance(each, Groups)]
     together = aggregate_several([each for each, _ in found if not isinstance(each, Groups)], shape)
-    return merge([together, *some]), [looked for _, looked in found]
+    return merge([together, *(likely(some, top) if top else some)]), [looked for _, looked in found]
 
 
 def is_small(question: Question) -> bool:
@@ -109,16 +116,18 @@ def cached_groups(
     question: Question,
     shape: Shape,
     approximate: bool,
+    top: int,
 ) -> tuple[Partial, Searched, str]:
     """The same through a cache: (aggregates, how segments were searched, what the cache did). `several` are the posts,
     to be searched together; `beside` are segments that the cache does not know: slots of the archive, of which only
-    what is asked for was read.
+    what is asked for was read. `top` as in `groups_of`.
     """
 
     def plain(narrowed: Question) -> tuple[Groups, Searched]:
         chosen = np.flatnonzero((several.rows > 0) & ~narrowed.is_apart(*several.times.T)).tolist()
         parts = [posts[n][1:] for n in chosen]
-        groups, looked = groups_of(parts, narrowed, shape, several, chosen)
+        whole = narrowed is question and not beside  # else what it finds is added to something
+        groups, looked = groups_of(parts, narrowed, shape, several, chosen, top if whole else 0)
         return groups, tuple(zip((posts[n][0] for n in chosen), looked, strict=True))
 
     found = cache.groups(posts, question, shape, approximate, plain)

@@ -16,7 +16,7 @@ from nearcast.cache.cached_answers import CachedAnswers
 from nearcast.cache.coarse_slots import CoarseSlots
 from nearcast.cache.partials import Partial
 from nearcast.cache.snapshot import Searched
-from nearcast.index.answers import rows_of, shape_of
+from nearcast.index.answers import most_terms, rows_of, shape_of
 from nearcast.index.derived import DERIVED
 from nearcast.index.groups import Shape
 from nearcast.index.posts import PostSegment
@@ -225,9 +225,10 @@ class Reader:
         shape = shape_of(query)
         question, columns = self.question(query), (*shape.by, *shape.measured)
         coarsely = is_for_coarse_slots(query) and self._exact_since(question) is not None
-        partial, looked, cached = self._groups(question, shape, columns, query.approximate and not coarsely)
-        effort, posts = self.effort(question, lambda: looked), int(partial.groups.posts.sum())
         stop = stop_terms(stop_words, self.tokenizer)
+        top = 0 if coarsely or query.approximate else most_terms(query) + len(stop)
+        partial, looked, cached = self._groups(question, shape, columns, query.approximate and not coarsely, top)
+        effort, posts = self.effort(question, lambda: looked), int(partial.groups.posts.sum())
 
         def spell(terms: np.ndarray) -> pa.StringArray:
             return spelt_words(self.dictionary, terms)
@@ -241,18 +242,18 @@ class Reader:
         return Aggregated(table, posts, effort, cached)
 
     def _groups(
-        self, question: Question, shape: Shape, columns: Sequence[str], approximate: bool
+        self, question: Question, shape: Shape, columns: Sequence[str], approximate: bool, top: int
     ) -> tuple[Partial, Searched, str | None]:
-        """(aggregates, how segments were searched, what came from the cache)."""
+        """(aggregates, how segments were searched, what came from the cache); `top` as in `groups_of`."""
         if self.cache is not None:
             opened = self.segments(question, columns, (ARCHIVE,))
             beside = [(each.ref.name, each.segment, each.gone) for each in opened]
             posts = self.posts, self._several_posts
-            return cached_groups(self.cache, *posts, beside, question, shape, approximate)
+            return cached_groups(self.cache, *posts, beside, question, shape, approximate, top)
         several, chosen = self.several(question, columns)
         chosen = chosen[several.rows[chosen] > 0]
         parts = [(several[n], several.gone[n]) for n in chosen.tolist()]
-        groups, looked = groups_of(parts, question, shape, several, chosen.tolist())
+        groups, looked = groups_of(parts, question, shape, several, chosen.tolist(), top)
         names = (self.refs[n].name for n in chosen.tolist())
         return Partial(groups), tuple(zip(names, looked, strict=True)), None
 
