@@ -3,8 +3,12 @@
 Route, work, match, settle and commit, each worker in a process of its own; what Spark adds is left out (`bench.crew`).
 """
 
+import os
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -27,6 +31,7 @@ from nearcast.state.manifest import BUFFERS
 
 A_FILE = 500_000  # subscribers
 A_PART = 250_000  # posts of the first window that are written at once
+EVERY = 30.0  # seconds: how often a long batch says that it goes on
 
 
 def measure_pipeline(
@@ -47,15 +52,45 @@ def measure_pipeline(
         for each in [process.submit(compile_kernels) for process in crew.processes]:
             each.result()
         found = {"registering": register(progress, crew, state, folder / "subscribers", subscribers)}
-        progress(f"pipeline: the first window, {window:,} posts")
+        progress(f"pipeline: the first window, {window:,} posts, which all subscribers search")
+        pids = [process.submit(os.getpid).result() for process in crew.processes]
+        files = written(folder / "window", world, start, window, workers)
         began = time.perf_counter()
-        crew.batch(posts_of, written(folder / "window", world, start, window, workers))
+        with watched(progress, "pipeline: the first window", pids):
+            crew.batch(posts_of, files)
         took = time.perf_counter() - began
         found["filling"] = {"seconds": round(took, 1), "core_us_a_subscriber": core(crew, subscribers)}
         found["batches"] = go_on(progress, crew, folder, world, start + window, posts, batches, workers)
+        found["memory"] = {"peak_gb_by_worker": [memory(pid, "VmHWM") for pid in pids]}
     size = sum(ref.size for ref in state.newest().of(BUFFERS))
     found["buffers"] = {"bytes_on_disk_a_subscriber": round(size / subscribers, 1)}
     return found
+
+
+@contextmanager
+def watched(progress: Progress, what: str, pids: Sequence[int]) -> Iterator[None]:
+    """Say from time to time how long it has taken, and what memory the workers have."""
+    done, began = Event(), time.perf_counter()
+
+    def tell() -> None:
+        while not done.wait(EVERY):
+            sizes = " and ".join(f"{memory(pid, 'VmRSS')} GB" for pid in pids)
+            progress(f"{what}: {time.perf_counter() - began:.0f} s, workers with {sizes}")
+
+    teller = Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
+
+
+def memory(pid: int, name: str) -> float:
+    """GB that a process has (VmRSS) or had at most (VmHWM), mapped files included; 0 where the system does not say."""
+    status = Path(f"/proc/{pid}/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((round(int(line.split()[1]) / 1e6, 2) for line in lines if line.startswith(f"{name}:")), 0.0)
 
 
 def asked_from(world: World, first: int, count: int, k: int, window: int, seed: int) -> pa.Table:

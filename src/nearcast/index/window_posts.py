@@ -19,7 +19,9 @@ from nearcast.kernels.grouping import numbered
 from nearcast.kernels.window_build import (
     BLOCK,
     CLASSES,
+    GROUP,
     cut_blocks,
+    group_blocks,
     lay_postings,
     lay_posts,
     pack_blocks,
@@ -51,6 +53,8 @@ class Part:
 
     first: int
     term: np.ndarray
+    group_starts: np.ndarray
+    grouped: np.ndarray
     block_starts: np.ndarray
     begins: np.ndarray
     bounds: np.ndarray
@@ -81,7 +85,7 @@ class Part:
     @cached_property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """As `search_part` takes them."""
-        lists = (self.term, self.block_starts, self.begins, self.bounds, self.posts)
+        lists = (self.term, self.group_starts, self.grouped, self.block_starts, self.begins, self.bounds, self.posts)
         packed = (self.weighed, self.placed, self.signed)
         return *lists, *packed, self.places, self.keys, self.own, self.heights, self.where
 
@@ -140,9 +144,12 @@ class Part:
         bounds = np.empty((6, blocks), np.float32)
         weighed, placed, signed = np.empty(size, np.uint16), np.empty(size, np.uint32), np.empty(size, np.uint64)
         pack_blocks(begins, posts, weights, places, signs, bounds, weighed, placed, signed)
-        return cls(
-            first, term, block_starts, begins, bounds, posts, weighed, placed, signed, places, own, heights, where
-        )
+        group_starts = np.zeros(len(term) + 1, np.int64)
+        np.cumsum(-(-np.diff(block_starts) // GROUP), out=group_starts[1:])
+        grouped = np.empty((6, int(group_starts[-1])), np.float32)
+        group_blocks(block_starts, bounds, group_starts, grouped)
+        lists = (group_starts, grouped, block_starts, begins, bounds, posts, weighed, placed, signed)
+        return cls(first, term, *lists, places, own, heights, where)
 
     def since(self, number: int, ranks: np.ndarray) -> "Words":
         """Its posts with numbers from `number` on; its terms have such ranks now."""

@@ -2,7 +2,8 @@
 
 Posts are along a Z-curve, and postings taken in their order are so too; a long list is split by weight first, and each
 class cut into blocks. A block has bounds: a ball that holds its posts, centre and radius in the space of unit vectors,
-and the least and the greatest weight. A posting tells a search most of what it needs:
+and the least and the greatest weight; so has a group of GROUP blocks of a list. A posting tells a search most of what
+it needs:
 
 - `posts`: the post;
 - `weighed`: its weight, in steps of STEP, rounded up;
@@ -24,6 +25,7 @@ from nearcast.kernels.regions import RADIANS
 from nearcast.kernels.sorting import sort_in_place
 
 BLOCK = 32  # postings
+GROUP = 16  # blocks
 CLASSES = 24  # of weight, at most
 SAMPLED = 32  # weights a class, from which its bounds are taken
 SLACK = 5e-7  # of a chord between floats: 3 m
@@ -197,3 +199,27 @@ def pack_blocks(begins, posts, weights, places, signs, bounds, weighed, placed, 
             dz = np.int64(round((vectors[post, 2] - z) * scale)) & 1023
             placed[i] = dx | dy << 10 | dz << 20
             signed[i] = signs[post]
+
+
+@njit(cache=True, nogil=True)
+def group_blocks(block_starts, bounds, group_starts, grouped):
+    """Fill the bounds of groups, each of GROUP blocks of a list or of what is left, from those of the blocks; those of
+    term t begin at `group_starts[t]`.
+    """
+    for term in range(block_starts.size - 1):
+        for group in range(group_starts[term], group_starts[term + 1]):
+            begin = block_starts[term] + (group - group_starts[term]) * GROUP
+            end = min(begin + GROUP, block_starts[term + 1])
+            for axis in range(3):
+                total = 0.0
+                for block in range(begin, end):
+                    total += bounds[axis, block]
+                grouped[axis, group] = total / (end - begin)
+            x, y, z = np.float64(grouped[0, group]), np.float64(grouped[1, group]), np.float64(grouped[2, group])
+            farthest, least, most = 0.0, 2.0, 0.0
+            for block in range(begin, end):
+                square = (bounds[0, block] - x) ** 2 + (bounds[1, block] - y) ** 2 + (bounds[2, block] - z) ** 2
+                farthest = max(farthest, math.sqrt(square) + bounds[3, block])
+                least, most = min(least, bounds[4, block]), max(most, bounds[5, block])
+            grouped[3, group] = farthest * (1.0 + 1e-6) + SLACK
+            grouped[4, group], grouped[5, group] = least, most

@@ -66,7 +66,7 @@ def most_alike(sketch, sign, weighed, u, m, words):
 @njit(cache=True, nogil=True)
 def score_picked(first, part, asked, words, window, picked, count, pool, i, size, floor):
     """Take the posts of the postings picked into the pool, as far as they reach the floor: (size, floor)."""
-    _, _, _, _, posts, weighed, _, signed, places, keys, own, heights, _ = part
+    posts, weighed, _, signed, places, keys, own, heights, _ = part[6:]
     lon, lat, alpha, reach, m, n = asked
     ids, turn, qs, _, _, signs, _ = words
     sure, bound, base, order, hidden = window
