@@ -90,7 +90,7 @@ def aggregate_columns(
     """The aggregates of posts whose attributes are given, in the order of the shape's; and their words, which may be
     terms (with the boundary 0) and where those of each post begin.
     """
-    codes, size, values, spellings = _grouped(by, count)
+    codes, size, values, known = _grouped(by, count)
     posts = np.full(1, count) if codes is None else tally(codes, size)
     whole, real = _measured(measured, codes, size, count)
     kept = np.flatnonzero(posts)
@@ -103,7 +103,7 @@ def aggregate_columns(
         counts = np.searchsorted(kept, of), term, with_term
     if len(kept) < size:
         values = [each.take(kept) for each in values]
-    spellings = [each or few.spelling for each, few in zip(spellings, values, strict=True)]
+    spellings = [some.spelling if each is None else each for each, some in zip(known, values, strict=True)]
     kinds = np.stack([each.kinds for each in values], axis=1) if values else np.empty((len(kept), 0), np.uint8)
     bits = np.stack([each.values for each in values], axis=1) if values else np.empty((len(kept), 0), np.int64)
     return groups_of(shape, kinds, bits, posts[kept], whole[kept], real[kept], counts, united(spellings))
