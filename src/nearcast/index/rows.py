@@ -229,12 +229,16 @@ def take_lists(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tup
     """The lists of the given rows, flattened anew, and their offsets."""
     if not len(values):
         return values, np.zeros(len(rows) + 1, offsets.dtype)
-    begin = offsets[rows].astype(np.int64)
-    sizes = offsets[rows + 1].astype(np.int64) - begin
-    out = np.zeros(len(rows) + 1, np.int64)
+    begins = offsets[rows].astype(np.int64)
+    taken, out = take_runs(values, begins, offsets[rows + 1].astype(np.int64) - begins)
+    return taken, out.astype(offsets.dtype)
+
+
+def take_runs(values: np.ndarray, begins: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Runs of values end to end, and their offsets."""
+    out = np.zeros(len(begins) + 1, np.int64)
     np.cumsum(sizes, out=out[1:])
-    index = np.arange(out[-1]) + np.repeat(begin - out[:-1], sizes)
-    return values[index], out.astype(offsets.dtype)
+    return values[np.arange(out[-1]) + np.repeat(begins - out[:-1], sizes)], out
 
 
 def flat_lists(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:

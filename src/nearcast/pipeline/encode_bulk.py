@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from nearcast.geo.regions import encode as encode_region
 from nearcast.geo.wkt import parse_polygon
 from nearcast.index.relevance import Idf
-from nearcast.index.rows import take_lists
+from nearcast.index.rows import take_runs
 from nearcast.kernels.keywords import are_plain, plain_codes
 from nearcast.language.dnf import MOST_ALTERNATIVES
 from nearcast.language.encode import encode_expression
@@ -219,19 +219,19 @@ def _bulk_codes(
     plain = are_plain(np.frombuffer(text.buffers()[2] or b"", np.uint8), offsets) & ~(given[0] & given[1])
     plain |= ~(given[0] | given[1])
     plain &= (np.diff(offsets) < 2 * MOST_ALTERNATIVES) | ~given[1]  # a shorter one has no more words than that
+    code, ends = plain_codes(*tokenizer.terms(text), given[1])
     if plain.all():
-        return plain_codes(*tokenizer.terms(text), given[1])
-    easy, hard = np.flatnonzero(plain), np.flatnonzero(~plain)
-    code, ends = plain_codes(*tokenizer.terms(text.take(pa.array(easy))), given[1][easy])
+        return code, ends
+    hard = np.flatnonzero(~plain)  # mostly few: it is quicker to cut them into words as well than to take the others
     pick = pa.array(hard)
     some = [column.take(pick) for column in words]
     more, more_ends = _general_codes(
         text.take(pick), some, [each[hard] for each in given], tokenizer, rows[hard], reasons
     )
-    both = np.concatenate([ends, ends[-1] + more_ends[1:]])
-    order = np.empty(n, np.int64)
-    order[np.concatenate([easy, hard])] = np.arange(n)
-    return take_lists(np.concatenate([code, more]), both, order)
+    begins, sizes = ends[:-1].astype(np.int64), np.diff(ends).astype(np.int64)
+    begins[hard], sizes[hard] = len(code) + more_ends[:-1], np.diff(more_ends)
+    taken, offsets = take_runs(np.concatenate([code, more]), begins, sizes)
+    return taken, offsets.astype(np.int32)
 
 
 def _general_codes(
@@ -268,10 +268,8 @@ def _general_codes(
         parsed.append(np.array(own, np.uint64))
         begins[i], sizes[i] = end, len(own)
         end += len(own)
-    out = np.zeros(n + 1, np.int64)
-    np.cumsum(sizes, out=out[1:])
-    source = np.arange(out[-1]) + np.repeat(begins - out[:-1], sizes)
-    return np.concatenate(parsed)[source], out.astype(np.int32)
+    taken, out = take_runs(np.concatenate(parsed), begins, sizes)
+    return taken, out.astype(np.int32)
 
 
 def _literals(pieces: pa.StringArray, tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
