@@ -216,13 +216,12 @@ class _State:
 
         side, leaves = self.partition.cells, self.partition.leaves
         parts = split(self.costs, leaves)
-        kept = np.bincount(
-            paint(parts, side).astype(np.int64) * leaves + self.partition.node, self.loads.cell_transfer, leaves**2
-        )
+        drawn = paint(parts, side)
+        kept = np.bincount(drawn * np.int32(leaves) + self.partition.node, self.loads.cell_transfer, leaves**2)
         number, leaf = linear_sum_assignment(kept.reshape(leaves, leaves), maximize=True)
         leaf_of = np.empty(leaves, np.int32)
         leaf_of[number] = leaf
-        return leaf_of[paint(parts, side)], max(map(self.cost_of, parts))
+        return leaf_of[drawn], max(map(self.cost_of, parts))
 
     def moved(self, node: np.ndarray) -> float:
         """Queries that change hands if leaves have these cells."""
