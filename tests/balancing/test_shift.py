@@ -1,5 +1,6 @@
 """Tornado's operations against all that rectangles allow, tried out on sets of cells."""
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -218,8 +219,25 @@ def test_a_disturbed_plan_comes_within_half_of_a_fresh_one(seed: int) -> None:
             break
         partition, loads = move.partition, move.loads
     assert move is None and at_once is not None
-    assert at_once.loads.leaf_load.max() <= loads.leaf_load.max()
+    assert at_once.loads.leaf_load.max() <= min(1.06 * fresh, loads.leaf_load.max())
     assert loads.leaf_load.max() <= min(1.5 * fresh, 0.85 * disturbed)  # then no two are light enough to be merged
+
+
+def test_a_grid_drawn_anew_goes_to_those_who_have_its_queries() -> None:
+    """All load comes to the middle of three strips, which can only hand on columns: a new grid has it in three rows."""
+    partition = rows((0, 0, 1, 4), (1, 0, 2, 4), (2, 0, 4, 4))
+    posts = np.zeros((4, 4))
+    posts[:, 1] = 1
+    queries = np.zeros((4, 4))
+    queries[0, 0], queries[3, 3] = 5, 7
+    loads = Loads(posts.reshape(-1), np.ones(16), np.array([0.0, 12.0, 0.0]))
+    assert shift.adjust(partition, loads, beta=0.0) is None
+    move = shift.adjust(partition, replace(loads, cell_queries=queries.reshape(-1) + 0.01), beta=0.0, most=4)
+    assert move is not None and move.cause.startswith("drawn anew:")
+    assert sorted(move.loads.leaf_load.tolist()) == [3, 3, 6]
+    grid = move.partition.node.reshape(4, 4)
+    assert grid[0, 0] == 0 and grid[3, 3] == 2
+    assert shift.adjust(partition, loads, beta=10.0, most=4) is None
 
 
 def test_leaves_of_a_quadtree_can_be_split_and_merged_too() -> None:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nearcast.balancing.moves import Loads, Move, cell_load, only_space, worker_loads
-from nearcast.routing.a_grid import cost_of, cut
+from nearcast.routing.a_grid import cost_of, cut, split
 from nearcast.routing.partition import Partition
 from nearcast.routing.tally import Rectangle, prefix_sums
-from nearcast.routing.tiles import area, bounds, rectangle
+from nearcast.routing.tiles import area, bounds, paint, rectangle
 
 NOTHING = (0, 0, 0, 0)
+WORTH, FEW = 0.95, 64  # of the greatest cost, and leaves: for a grid drawn anew
 BETA = 0.1  # load of transferring one query: in the unit of the loads
 
 
@@ -36,7 +37,8 @@ def adjust(partition: Partition, loads: Loads, beta: float = BETA, most: int = 1
 
     A stream of batches seldom gets the chance, so there may be up to `most` operations, each after those before. Where
     nothing relieves the costliest evaluator the next costliest are relieved, which may let it go on; what comes after
-    the greatest cost has fallen for the last time is left out.
+    the greatest cost has fallen for the last time is left out. Where a grid drawn anew (§4.1) has a greatest cost below
+    WORTH of what that leads to, and C_r > C_t of the difference, it is taken instead.
 
     The line of a plain shift is sought once it is chosen. Where that shows that its true C_r does not exceed its true
     C_t, because all load is in one row, the next best operation is taken: the estimate assumes that any share of the
@@ -55,6 +57,11 @@ def adjust(partition: Partition, loads: Loads, beta: float = BETA, most: int = 1
         names.append(operation.name)
         if most == 1 or state.cost.max() < lowest:
             kept, came_to, lowest = len(names), state.node.copy(), float(state.cost.max())
+    if most > 1 and partition.leaves <= FEW:
+        anew, greatest = state.drawn_anew()
+        more = state.moved(anew) - state.moved(came_to)
+        if greatest < WORTH * lowest and lowest - greatest > beta * more:
+            return state.move(["drawn anew"], anew)
     return state.move(names[:kept], came_to) if kept else None
 
 
@@ -201,6 +208,26 @@ class _State:
             grid[y0:y1, x0:x1] = leaf
             self.cost[giver], self.cost[leaf] = self.cost_of(rest), self.cost_of(grown)
 
+    def drawn_anew(self) -> tuple[np.ndarray, float]:
+        """The leaf of each cell by §4.1 for the costs as they are, and the greatest cost. The new rectangles go to the
+        leaves that have most of their queries already.
+        """
+        from scipy.optimize import linear_sum_assignment  # 0.2 s to import, and seldom needed
+
+        side, leaves = self.partition.cells, self.partition.leaves
+        parts = split(self.costs, leaves)
+        drawn = paint(parts, side)
+        kept = np.bincount(drawn * np.int32(leaves) + self.partition.node, self.loads.cell_transfer, leaves**2)
+        number, leaf = linear_sum_assignment(kept.reshape(leaves, leaves), maximize=True)
+        leaf_of = np.empty(leaves, np.int32)
+        leaf_of[number] = leaf
+        return leaf_of[drawn], max(map(self.cost_of, parts))
+
+    def moved(self, node: np.ndarray) -> float:
+        """Queries that change hands if leaves have these cells."""
+        owner = self.partition.owner
+        return float(self.loads.cell_transfer[owner[self.partition.node] != owner[node]].sum())
+
     def move(self, names: Sequence[str], node: np.ndarray) -> Move:
         """From the partition as it was to what it has become by these operations."""
         partition, was = self.partition, self.loads.leaf_load
@@ -212,7 +239,7 @@ class _State:
             f"{', '.join(names)}: the costliest leaf has {was.max():.3g}, the mean is {was.mean():.3g}",
             after,
             replace(self.loads, leaf_load=load),
-            float(self.loads.cell_transfer[moved].sum()),
+            self.moved(node),
             float(self.loads.cell_posts[moved].sum()),
             worker_loads(partition, was),
             worker_loads(after, load),
