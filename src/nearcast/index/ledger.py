@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from nearcast.index.posts import are_deleted
 from nearcast.index.relevance import Idf, Vectors
-from nearcast.index.rows import frozen
+from nearcast.index.rows import frozen, take_lists
 from nearcast.index.segment import PostColumns
 from nearcast.state.deletes import deletes_for
 from nearcast.state.directory import StateDirectory
@@ -111,6 +111,18 @@ class Ledger:
         """What conditions are checked on, of the posts of one segment."""
         part = self._by_name[name]
         return PostColumns(part.lon, part.lat, part.ts, part.terms, part.offsets)
+
+    def columns_of(self, numbers: np.ndarray) -> PostColumns:
+        """The same of some posts, whose numbers ascend."""
+        taken = []
+        for ref, part in zip(self.refs, self.parts, strict=True):
+            begin, end = np.searchsorted(numbers, (first_number(ref), first_number(ref) + len(part)))
+            rows = numbers[begin:end] - first_number(ref)
+            terms, offsets = take_lists(part.terms, part.offsets, rows)
+            taken.append((part.lon[rows], part.lat[rows], part.ts[rows], terms, np.diff(offsets)))
+        lon, lat, ts, terms, sizes = (np.concatenate(each) for each in zip(*taken, strict=True))
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(self.parts[0].offsets.dtype)
+        return PostColumns(lon, lat, ts, terms, offsets)
 
     def vectors(self, ref: SegmentRef, idf: Idf, since: int = 0) -> Vectors:
         """The posts of a segment, from one of its rows on."""

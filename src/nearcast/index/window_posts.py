@@ -35,7 +35,7 @@ ABSENT = -1  # the order of a number that the ledger has not
 POOLED = 1 << 21  # entries of the pools of one round
 MORE = 8  # times the room where ties have filled a pool, and times the posts where conditions have left too few
 
-Keep = Callable[[int, np.ndarray], np.ndarray]
+Keep = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -252,32 +252,33 @@ class WindowPosts:
         """For each of `rows` of the subscribers, its `n` best posts whose order is not below its bound, and all that
         tie with the last of them. Posts of `hidden` numbers (sorted) are left out, and those that the ledger has not.
 
-        With `keep`, only posts count for which `keep(row, numbers)` is true; it is asked row by row, so rows without
-        conditions should come in a call of their own.
+        With `keep`, only posts count for which `keep(rows, numbers)` is true, pair by pair. It is asked for what was
+        found, and where that is too little for MORE times as many; so rows without conditions should come in a call of
+        their own.
         """
         if keep is None:
             return self._search(tastes, rows, n, bounds, ledger, hidden)
         wanted = n.astype(np.int64)
-        found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        sizes = np.zeros(len(rows), np.int64)
+        pieces: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         left = np.arange(len(rows))
         while len(left):
             tried = self._search(tastes, rows[left], wanted[left], bounds[left], ledger, hidden)
-            short = []
-            for i, at in enumerate(left):
-                mine = slice(tried.starts[i], tried.starts[i + 1])
-                numbers, scores = tried.numbers[mine], tried.scores[mine]
-                mask = keep(int(rows[at]), numbers)
-                if len(numbers) >= wanted[at] > 0 and np.count_nonzero(mask) < n[at]:
-                    short.append(at)
-                    continue
-                numbers, scores = numbers[mask], scores[mask]
-                if len(scores) > n[at] > 0:
-                    tied = int(np.count_nonzero(scores >= scores[n[at] - 1]))
-                    numbers, scores = numbers[:tied], scores[:tied]
-                found[int(at)] = numbers, scores
-            left = np.array(short, np.int64)
+            found = np.diff(tried.starts)
+            owner = np.repeat(np.arange(len(left)), found)
+            meets = keep(rows[left][owner], tried.numbers)
+            met = np.concatenate([[0], np.cumsum(meets)])  # up to each pair
+            enough = met[tried.starts[1:]] - met[tried.starts[:-1]] >= n[left]
+            done = enough | (found < wanted[left])
+            last = np.full(len(left), -np.inf)  # the score of the n-th that meets its conditions
+            nth = meets & (met[1:] - met[tried.starts[:-1]][owner] == n[left][owner])
+            last[owner[nth]] = tried.scores[nth]
+            kept = meets & done[owner] & (tried.scores >= last[owner])
+            sizes[left] = np.bincount(owner[kept], minlength=len(left))
+            pieces.append((left[done], tried.numbers[kept], tried.scores[kept]))
+            left = left[~done]
             wanted[left] *= MORE
-        return _joined([found[i] for i in range(len(rows))])
+        return _in_order(sizes, pieces)
 
     def _search(
         self, tastes: Tastes, rows: np.ndarray, n: np.ndarray, bounds: np.ndarray, ledger: Numbered, hidden: np.ndarray
@@ -349,10 +350,3 @@ def _in_order(sizes: np.ndarray, pieces: list[tuple[np.ndarray, np.ndarray, np.n
         at = np.arange(len(some_numbers)) + np.repeat(starts[rows] - np.cumsum(own) + own, own)
         numbers[at], scores[at] = some_numbers, some_scores
     return Found(starts, numbers, scores)
-
-
-def _joined(found: list[tuple[np.ndarray, np.ndarray]]) -> Found:
-    starts = np.zeros(len(found) + 1, np.int64)
-    np.cumsum([len(numbers) for numbers, _ in found], out=starts[1:])
-    numbers = np.concatenate([np.empty(0, np.int64), *(each for each, _ in found)])
-    return Found(starts, numbers, np.concatenate([np.empty(0), *(each for _, each in found)]))

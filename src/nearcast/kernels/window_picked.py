@@ -95,38 +95,40 @@ def score_picked(first, part, asked, words, window, picked, count, pool, i, size
         chosen[left], chosen_turn[left], chosen_near[left] = j, u, chosen_near[at]
         chosen_bound[left] = chosen_near[at] + beta * alike
         left += 1
-    for at in range(left):
-        if chosen_bound[at] < floor:
-            continue
-        j, u = chosen[at], chosen_turn[at]
-        post = posts[j]
-        number = first + np.int64(keys[post, 2] >> HIGH)
-        if not (sure or is_inside(number, bound, base, order, hidden)):
-            continue
-        head, stop = np.int64(keys[post, 2] & LOW), np.int64(keys[post + 1, 2] & LOW)
-        common, before = False, False
-        for v in range(m):
-            if v != u and signed[j] & signs[v] == signs[v]:
-                common = True
-                before |= v < u
-        if before and has_any(own, head, stop, ids, turn, u):
-            continue
-        if common:
-            alike = cosine(ids, qs, 0, m, own, heights, head, stop)
-        else:  # the same, of one common word: a call costs more than that
-            while own[head] != ids[turn[u]]:
-                head += 1
-            alike = qs[turn[u]] * heights[head]
-        if chosen_near[at] + beta * alike < floor:
-            continue
-        score = score_of(alpha, nearness(lon, lat, places[post, 0], places[post, 1], reach), alike)
-        if score < floor:
-            continue
-        if size == limits[i]:
-            size, least = make_room(scores, found, limits, spare, i, size, n)
-            floor = max(floor, least)
-            if size == FULL:
-                break
-        scores[i, size], found[i, size] = score, number
-        size += 1
+    middle = chosen_bound[:left].mean() if left else 0.0
+    for promising in (True, False):  # what comes first raises the floor for the rest
+        for at in range(left):
+            if chosen_bound[at] < floor or (chosen_bound[at] >= middle) != promising:
+                continue
+            j, u = chosen[at], chosen_turn[at]
+            post = posts[j]
+            number = first + np.int64(keys[post, 2] >> HIGH)
+            if not (sure or is_inside(number, bound, base, order, hidden)):
+                continue
+            head, stop = np.int64(keys[post, 2] & LOW), np.int64(keys[post + 1, 2] & LOW)
+            common, before = False, False
+            for v in range(m):
+                if v != u and signed[j] & signs[v] == signs[v]:
+                    common = True
+                    before |= v < u
+            if before and has_any(own, head, stop, ids, turn, u):
+                continue
+            if common:
+                alike = cosine(ids, qs, 0, m, own, heights, head, stop)
+            else:  # the same, of one common word: a call costs more than that
+                while own[head] != ids[turn[u]]:
+                    head += 1
+                alike = qs[turn[u]] * heights[head]
+            if chosen_near[at] + beta * alike < floor:
+                continue
+            score = score_of(alpha, nearness(lon, lat, places[post, 0], places[post, 1], reach), alike)
+            if score < floor:
+                continue
+            if size == limits[i]:
+                size, least = make_room(scores, found, limits, spare, i, size, n)
+                floor = max(floor, least)
+                if size == FULL:
+                    return size, floor
+            scores[i, size], found[i, size] = score, number
+            size += 1
     return size, floor

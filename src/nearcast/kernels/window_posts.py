@@ -19,7 +19,7 @@ from nearcast.kernels.window_pools import FULL, make_room
 
 AHEAD = 8  # posts, which are asked for beforehand
 BUCKETS = 64  # of groups by bound
-PICKED = 64  # postings, which are worked out together
+PICKED = 192  # postings, which are worked out together
 SOON = 2  # groups, which are asked for beforehand
 GONE = np.uint32(0xFFFFFFFF)  # in place of a post, where none has this number
 FEW = 8  # times n: where a window has fewer of the postings, they give no floor to speak of
