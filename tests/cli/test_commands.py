@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -206,3 +208,9 @@ def test_the_status_is_read_by_people_too(nearcast: Cli, small_state: Path) -> N
         assert word in said
     rows = dict(csv.reader(io.StringIO(nearcast("status", "--state", small_state, "--format", "csv").out)))
     assert rows["counts.posts"] == "4"
+
+
+@pytest.mark.parametrize("module", ["nearcast", "nearcast.cli"])
+def test_the_package_is_the_command_line_too(module: str) -> None:
+    said = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=120)
+    assert (said.returncode, said.stderr) == (0, "") and said.stdout.startswith("nearcast ")

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nearcast.sources.formats import Split, whole_file
-from nearcast.sources.op_records import RAW_OPS, read_ops
+from nearcast.sources.op_records import RAW_OPS, SAID_TWICE, read_ops
 
 
 def read(path: Path) -> tuple[list[dict], list[str]]:
@@ -59,6 +59,8 @@ def test_every_op_of_the_interface_is_read(tmp_path):
         ({"op": "subscribe", "id": 1, "sql": 5}, "sql is not a string"),
         ({"op": "subscribe", "id": 1}, "no query"),
         ({"op": "search", "id": 1}, "no query"),
+        ({"op": "subscribe", "id": 1, "sql": "SELECT * FROM stream", "text": "rain"}, SAID_TWICE),
+        ({"op": "subscribe", "id": 1, "sql": "SELECT * FROM stream", "for_seconds": 60}, SAID_TWICE),
         ({"id": 1, "min_lon": "west", "text": "x"}, "bad min_lon"),
         ({"id": 1, "text": 5}, "bad text"),
         ('{"op": "subscribe"', "broken JSON"),

@@ -1,7 +1,8 @@
 """Ops from files: what was asked, not yet what it means. Parsing the SQL and encoding bulk columns come later.
 
 Reasons for which a row is no op: unknown op, no op, no id, bad id, id out of range, bad time, time out of range, sql is
-not a string, no query, bad NAME (a bulk column of the wrong type), and those of the format (broken JSON, …).
+not a string, no query, SQL beside bulk columns, bad NAME (a bulk column of the wrong type), and those of the format
+(broken JSON, …).
 """
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ QUERY_COLUMNS = (
     *TASTE_COLUMNS,
     *TEXT_COLUMNS,
 )  # a subscription without SQL sets at least one of these
+SAID_TWICE = "sql says all of a query: give it, or columns such as text and k, not both"
 OP_FIELDS = ("op", "id", "ts", "sql")
 _TEXT = frozenset(("op", "ts", "sql", *TEXT_COLUMNS))
 _NEEDS_QUERY = ("subscribe", "search")
@@ -60,9 +62,10 @@ def normalise_ops(raw: Raw) -> tuple[pa.Table, pa.Table]:
     sql = values.strings(fields["sql"], faults, "sql is not a string")
     bulk = {name: _bulk_column(name, arrays, faults) for name, arrays in fields.items() if name not in OP_FIELDS}
     asks = values.is_set(sql)
-    for name in QUERY_COLUMNS:
-        if name in bulk:
-            asks = asks | values.is_set(bulk[name])
+    for name in {*NUMBER_COLUMNS, *TEXT_COLUMNS} & set(bulk):
+        given = values.is_set(bulk[name])
+        faults.mark(values.is_set(sql) & given, SAID_TWICE)
+        asks = asks | given if name in QUERY_COLUMNS else asks
 
     op = pc.utf8_lower(pc.utf8_trim_whitespace(values.strings(fields["op"], faults, "unknown op")))
     faults.mark(~values.is_set(op) & ~asks, "no op")

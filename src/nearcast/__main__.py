@@ -1,0 +1,5 @@
+"""`python -m nearcast` is the command line."""
+
+from nearcast.cli import main
+
+main()
