@@ -12,14 +12,15 @@ from nearcast.kernels.aggregates import candidates
 from nearcast.kernels.neighbours import neighbour_routes
 from nearcast.kernels.register import key_terms
 from nearcast.routing.allocation import greedy
-from nearcast.routing.load import CANDIDATE, MEASURED
+from nearcast.routing.load import CANDIDATE, MATCH, MEASURED
 from nearcast.routing.partition import Partition
 from nearcast.routing.sample import Sample
 from nearcast.routing.tally import Extent, Rectangle, cells_of, extent_of, prefix_sums, rectangles_of
 from nearcast.routing.tiles import area, bounds, cuts, paint, rectangle, space_partition
 
 MOST_CELLS = 1000  # a side, as in §6
-CHECK = CANDIDATE / MEASURED.c2  # what it costs to check a post against one query, in posts carried
+MATCHING = 0.64  # of the queries that eq. 1 counts: those that a post was seen to match, of Q1 in the generated world
+CHECK = (CANDIDATE + MATCHING * MATCH) / MEASURED.c2  # what one of them costs, in posts carried
 FEWEST_CELLS = 64  # a side: boundaries move by whole cells, so a few huge queries must not make them coarse
 
 
@@ -30,14 +31,14 @@ def build(
 
     `cells` a side comes from §5 unless given. The cost of a cell is the sum over its posts of 1 + `check` · q_l, q_l
     being the queries there that the words of post l lead to. Eq. 1 has q_l alone; but to carry a post and store it
-    costs as much as many checks. Cost: O(posts + queries + evaluators · cells).
+    costs as much as several. Cost: O(posts + queries + evaluators · cells).
     """
     cells = cells or granularity(sample)
     extent = extent_of(sample)
     posts = np.bincount(cells_of(sample.posts, extent, cells), minlength=cells * cells).reshape(cells, cells)
     cost = prefix_sums(posts + check * cell_costs(sample, extent, cells))
     parts = split(cost, min(evaluators or workers, cells * cells))
-    load = np.array([cost_of(cost, part) for part in parts])
+    load = np.array([max(cost_of(cost, part), 0.0) for part in parts])  # sums round
     owner = np.arange(len(parts)) if len(parts) <= workers else greedy(load, workers)
     return space_partition("agrid", extent, cells, paint(parts, cells), load, owner, workers)
 
