@@ -87,6 +87,15 @@ def test_stop_words_are_left_out(state: State) -> None:
     assert [each["term"] for each in row["topk(text)"]] == ["flood"]
 
 
+@pytest.mark.parametrize("condition", ["IN (8, '{}')", "NOT IN (8, '{}')"])
+def test_a_list_may_have_values_of_other_kinds_beside_its_own(state: State, condition: str) -> None:
+    hour = "2026-05-01T08:00:00Z"
+    mixed, plain = (
+        f"SELECT Count(id) FROM stream WHERE hour {each}" for each in (condition, condition.replace("8, ", ""))
+    )
+    assert list(state.search(mixed.format(hour))) == list(state.search(plain.format(hour)))
+
+
 @pytest.mark.parametrize(
     ("sql", "message"),
     [

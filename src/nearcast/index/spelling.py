@@ -1,6 +1,7 @@
 """Strings of several `Spelling`s as those of one."""
 
 from collections.abc import Sequence
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ NO_SPELLING = Spelling(frozen(np.empty(0, np.int64)), pa.nulls(0, pa.string()))
 FEW_STRINGS = 1_000  # of which it does not matter that most are not needed
 MOST_REMEMBERED = 256
 
+_lock = Lock()
 _remembered: dict[tuple[int, ...], tuple[list[Spelling], Spelling]] = {}  # by the ids of those it holds
 
 
@@ -28,9 +30,11 @@ def united(spellings: Sequence[Spelling]) -> Spelling:
     key = tuple(id(each) for each in spellings)
     found = _remembered.get(key)
     if found is None:
-        while len(_remembered) >= MOST_REMEMBERED:
-            _remembered.pop(next(iter(_remembered), key), None)
-        found = _remembered[key] = spellings, _united(spellings)
+        found = spellings, _united(spellings)
+        with _lock:
+            while len(_remembered) >= MOST_REMEMBERED:
+                del _remembered[next(iter(_remembered))]
+            _remembered[key] = found
     return found[1]
 
 

@@ -116,7 +116,7 @@ def check_kinds(statement: Statement, kinds: Mapping[str, Collection[str]]) -> N
     for number, predicate in enumerate(statement.query.predicates):
         have = set(kinds.get(predicate.name, ""))
         odd = [at for at, value in enumerate(predicate.values) if not have & _compared_with(value)]
-        if not have or not odd or (predicate.op == "in" and len(odd) < len(predicate.values)):
+        if not have or not odd or (predicate.op in ("in", "not_in") and len(odd) < len(predicate.values)):
             continue
         what, example = _KINDS["t" if "t" in have else "s" if have <= {"s", "j"} else "i"]
         select = _read(statement.sql)

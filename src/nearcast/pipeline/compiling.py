@@ -44,6 +44,8 @@ class Kernels:
                 if not self.stopped:
                     self.kinds.append(in_background("warmup.warm_up_for", kind))
             for process in self.kinds:
+                if self.stopped:  # since it was started
+                    process.terminate()
                 process.wait()
 
         self.compiled = self.pool.submit(compile_all)

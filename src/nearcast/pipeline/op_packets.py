@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from nearcast.index.rows import flat_lists, frozen
 from nearcast.model.ops import OPS, RANGE, SEARCH, SUBSCRIBE
+from nearcast.model.posts import no_rows
 from nearcast.pipeline.encode_ops import NOTHING, default
 from nearcast.pipeline.packets import OPS as HEADS
 from nearcast.pipeline.packets import QUERIES, pack
@@ -65,7 +66,7 @@ def unpack_ops(heads: pa.Table, queries: pa.Table | None, worker: int) -> tuple[
     places = np.flatnonzero(told)
     heads = filled(heads, [OPS.field(name) for name in HEAD])
     if queries is None:
-        return heads, Share.all_of(OPS.empty_table())
+        return heads, Share.all_of(no_rows(OPS))
     return heads, Share(filled(queries, list(OPS)), places, queries[ROLE].to_numpy())
 
 

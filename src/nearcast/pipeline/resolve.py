@@ -60,7 +60,7 @@ def resolve(
     if ops["ts"].null_count < len(ops):
         when = ops["ts"].fill_null(now).to_numpy().copy()
 
-    order, starts, known = by_id(keys if len(about) == len(ops) else keys[about], standing)
+    order, starts, known = by_id(keys if len(about) == len(ops) else frozen(keys[about]), standing)
     order = about[order]
     does = np.where(kinds == SUBSCRIBE, np.uint8(FRESH), np.uint8(UNKNOWN))  # as if every id were new and came once
     ended = before = np.zeros(0, np.int64)

@@ -198,7 +198,7 @@ def _lightest(traffic: Traffic, part: Part, axis: int, share: float) -> int:
     low, high = part.rectangle[axis], part.rectangle[axis + 2]
     width, costs = high - low, traffic.costs
     begin, end = traffic.rectangles[part.queries, axis], traffic.rectangles[part.queries, axis + 2]
-    again = traffic.rectangles[part.queries, axis + 6] > 0
+    again = (traffic.rectangles[part.queries, axis + 6] > 0) & (axis == 0)  # over the antimeridian: the same rows twice
     begin = np.where(again, low, np.clip(begin, low, high - 1))
     end = np.where(again, high, np.clip(end, low + 1, high))
     at = (traffic.x, traffic.y)[axis][part.posts]
