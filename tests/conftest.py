@@ -12,7 +12,7 @@ import nearcast  # noqa: F401  (chooses Numba's cache directory before any test 
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 _patient = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("ci", derandomize=True, max_examples=60, **_patient)
+settings.register_profile("ci", derandomize=True, max_examples=40, **_patient)
 settings.register_profile("thorough", max_examples=1000, **_patient)
 settings.load_profile("thorough" if os.environ.get("NEARCAST_THOROUGH") == "1" else "ci")
 

@@ -161,7 +161,7 @@ def test_reports_from_tables_of_cells(seed: int, frequent: int, monkeypatch: pyt
     assert found.empty.tolist() == [0 if counted(world, query, 16 * SECOND) else 1 for query in queries]
 
 
-@pytest.mark.parametrize("seed", [5, 6])
+@pytest.mark.parametrize("seed", [5, *slow(6)])
 def test_reports_of_several_beats(seed: int) -> None:
     world = World(seed, 600)
     sql = [
