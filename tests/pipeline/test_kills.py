@@ -12,14 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nearcast.pipeline.batch import begin, run_batch
+from nearcast.pipeline.sampling import sampled_ops
+from nearcast.pipeline.settings import Inputs, Settings
 from nearcast.reader.results import read_results
+from nearcast.sources.records import normalise
 from nearcast.sources.world import World
 from nearcast.state.directory import StateDirectory
 
-POSTS = 30_000
+POSTS, BATCH = 30_000, 3_000
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -45,7 +50,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def command(inputs: Path, state: Path) -> list[str]:
     return [
         sys.executable, "-m", "nearcast.cli", "run", "--state", str(state), "--until-drained",
-        "--posts", str(inputs / "posts"), "--queries", str(inputs / "ops.jsonl"), "--batch-posts", "3000",
+        "--posts", str(inputs / "posts"), "--queries", str(inputs / "ops.jsonl"), "--batch-posts", str(BATCH),
     ]  # fmt: skip
 
 
@@ -59,9 +64,16 @@ def outbox(state: Path) -> list[tuple[Any, ...]]:
 
 @pytest.fixture(scope="module")
 def undisturbed(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, ...]]:
-    state = tmp_path_factory.mktemp("undisturbed") / "state"
-    subprocess.run(command(inputs, state), check=True, timeout=300, capture_output=True)
-    expected = outbox(state)
+    """Of the same batches without Spark."""
+    root = tmp_path_factory.mktemp("undisturbed") / "state"
+    state, settings = StateDirectory(root), Settings(workers=2)
+    tables = [pq.read_table(path) for path in sorted((inputs / "posts").iterdir())]
+    posts, ops = normalise(pa.concat_tables(tables))[0], sampled_ops(Inputs(ops=(str(inputs / "ops.jsonl"),)))
+    begin(state, settings, posts.slice(0, BATCH), ops)
+    run_batch(state, settings, ops=ops)
+    for at in range(0, POSTS, BATCH):
+        run_batch(state, settings, posts=[posts.slice(at, BATCH)])
+    expected = outbox(root)
     assert len({post for query, post, *_ in expected if query == "all"}) == POSTS
     assert {"counts", "totals"} <= {query for query, *_ in expected}
     return expected
