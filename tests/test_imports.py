@@ -2,6 +2,8 @@
 
 import ast
 import os
+import runpy
+import shutil
 import stat
 import subprocess
 import sys
@@ -90,6 +92,17 @@ def test_a_temporary_cache_that_others_can_write_is_not_used(tmp_path: Path) -> 
     kept = python(PRINT.format("NUMBA_CACHE_DIR"), XDG_CACHE_HOME=str(blocked), TMPDIR=str(temporary))
     assert Path(kept) != planted
     assert stat.S_IMODE(Path(kept).stat().st_mode) == 0o700
+
+
+def test_two_checkouts_of_the_same_kernels_have_caches_of_their_own(tmp_path: Path) -> None:
+    """Numba keeps code by the place of its source: what one has compiled is of no use to the other."""
+    digests = []
+    for name in ("one", "other", "one"):
+        (tmp_path / name / "kernels").mkdir(parents=True, exist_ok=True)
+        (tmp_path / name / "kernels" / "sums.py").write_text("def add(a, b): return a + b\n")
+        copy = shutil.copy(PACKAGE / "_env.py", tmp_path / name)
+        digests.append(runpy.run_path(str(copy))["_kernels"]())
+    assert digests[0] == digests[2] != digests[1]
 
 
 @pytest.mark.parametrize("name", ["NUMBA_CACHE_DIR", "PYSPARK_PYTHON"])

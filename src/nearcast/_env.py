@@ -34,11 +34,14 @@ def _numba_cache() -> str:
 
 
 def _kernels() -> str:
-    """A digest of the kernels' sources. Numba itself does not notice when a function that another calls has changed."""
+    """A digest of the kernels' sources and of where they lie. Numba itself keeps code by the place of its source, and
+    does not notice when a function that another calls has changed.
+    """
     import hashlib
 
     digest = hashlib.blake2b(digest_size=6)
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels")
+    digest.update(os.fsencode(folder))
     for name in sorted(os.listdir(folder)):
         if name.endswith(".py"):
             with open(os.path.join(folder, name), "rb") as source:

@@ -34,7 +34,7 @@ inner = st.lists(st.tuples(st.floats(WEST, EAST), st.floats(SOUTH, NORTH)), min_
 
 
 @given(rects | circles, inner)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_region_covers_what_it_is_offered_for(region: Rect | Circle, where: list[tuple[float, float]]) -> None:
     for node, needs in overlaps_of(np.array([NODE]), question(region)):
         assert node == NODE
@@ -86,7 +86,7 @@ def overlaps(draw: st.DrawFn) -> tuple[list[Overlap], dict[Region, float]]:
 
 
 @given(overlaps(), st.sampled_from([0.0, 20.0, 60.0, 200.0]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_the_greedy_choice_is_worth_63_percent_of_the_best_of_its_size(
     instance: tuple[list[Overlap], dict[Region, float]], budget: float
 ) -> None:

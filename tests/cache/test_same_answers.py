@@ -156,7 +156,7 @@ def questions(draw: st.DrawFn) -> Asked:
     st.sampled_from([0, 100, MEGABYTE, MEGABYTE]),
     st.sampled_from([False, False, True]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_answers_are_the_same_with_and_without_a_cache(
     seed: int, count: int, asked: list[Asked], changes: list[str], views: int, objects: int, classic: bool
 ) -> None:

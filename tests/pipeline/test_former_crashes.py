@@ -97,6 +97,7 @@ def compare(root: Path, monkeypatch: pytest.MonkeyPatch, some: Callable[[Stages]
         check_kept(state, GLOBAL)
 
 
+@pytest.mark.slow
 def test_a_crash_about_the_commits_of_two_partitions_loses_nothing_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
