@@ -65,11 +65,12 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Plan]:
 
 
 def sent(plan: Plan, splits: list[pa.Table]) -> list[tuple[pa.Table, Share]]:
-    """What each worker gets of ops that came in some splits, whose packets arrive last first."""
+    """What each worker gets of ops that came in some splits, in pieces of two, whose packets arrive last first."""
     inboxes: list[list[bytes]] = [[] for _ in range(plan.settings.workers)]
     for order, ops in enumerate(splits):
-        for worker, packet in pack_ops(plan, ops, order):
-            inboxes[worker].insert(0, packet)
+        for piece, first in enumerate(range(0, len(ops), 2)):
+            for worker, packet in pack_ops(plan, ops.slice(first, 2), order, piece):
+                inboxes[worker].insert(0, packet)
     got = []
     for worker, inbox in enumerate(inboxes):
         tables = kinds.unpack(inbox)

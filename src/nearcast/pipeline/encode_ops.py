@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -143,11 +144,18 @@ def default(field: pa.Field, count: int) -> pa.Array:
     """A column of ops that says nothing."""
     value = NOTHING.get(field.name)
     if isinstance(value, list):
-        offsets = pa.array(np.zeros(count + 1, np.int32))
-        return pa.ListArray.from_arrays(offsets, pa.array([], field.type.value_type))
-    if value is None:
-        return pa.nulls(count, field.type)
-    return pa.array(np.full(count, value, field.type.to_pandas_dtype()))
+        return pa.ListArray.from_arrays(_constant(0, pa.int32(), count + 1), pa.array([], field.type.value_type))
+    return _constant(value, field.type, count)
+
+
+def _constant(value: Any, type_: pa.DataType, count: int) -> pa.Array:
+    return _constants(value, type_, 1 << count.bit_length())[:count]
+
+
+@lru_cache(maxsize=16)
+def _constants(value: Any, type_: pa.DataType, count: int) -> pa.Array:
+    """Kept, for columns that say the same: of a million ops they would be a hundred megabytes."""
+    return pa.nulls(count, type_) if value is None else pa.array(np.full(count, value, type_.to_pandas_dtype()))
 
 
 def reject_rows(raw: pa.Table, rows: np.ndarray, reasons: list[str]) -> pa.Table:

@@ -40,7 +40,7 @@ class Share:
         return cls(ops, np.arange(len(ops)), np.zeros(len(ops), np.uint8))
 
 
-def pack_ops(plan: Plan, ops: pa.Table, order: int) -> Iterator[tuple[int, bytes]]:
+def pack_ops(plan: Plan, ops: pa.Table, order: int, piece: int = 0) -> Iterator[tuple[int, bytes]]:
     """Packets of encoded ops: their heads for every worker, and the queries of each worker."""
     if not len(ops):
         return
@@ -50,13 +50,14 @@ def pack_ops(plan: Plan, ops: pa.Table, order: int) -> Iterator[tuple[int, bytes
     for first in range(0, workers, WORKERS):
         told = np.packbits(roles[:, first : first + WORKERS] > 0, axis=1, bitorder="little")
         heads = heads.append_column(f"to{first}", pa.array(told[:, 0]))
-    for packet in pack(HEADS, heads, order, plan.spool):
+    for packet in pack(HEADS, heads, order, plan.spool, piece):
         for worker in range(workers):
             yield worker, packet
     for worker in range(workers):
         rows = np.flatnonzero(roles[:, worker])
         some = ops if len(rows) == len(ops) else ops.take(pa.array(rows))
-        for packet in pack(QUERIES, some.append_column(ROLE, pa.array(roles[rows, worker])), order, plan.spool):
+        some = some.append_column(ROLE, pa.array(roles[rows, worker]))
+        for packet in pack(QUERIES, some, order, plan.spool, piece):
             yield worker, packet
 
 

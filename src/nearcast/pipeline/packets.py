@@ -20,20 +20,22 @@ SCHEMA = pa.schema([("worker", pa.int32()), ("packet", pa.binary())])
 SPOOLED = b"file:"
 
 
-def pack(kind: str, table: pa.Table, order: int, spool: Path | None = None) -> Iterator[bytes]:
-    """A table as packets; `order` places its rows among those of other splits, which arrive in any order."""
+def pack(kind: str, table: pa.Table, order: int, spool: Path | None = None, piece: int = 0) -> Iterator[bytes]:
+    """A table as packets; `order` places its rows among those of other splits, which arrive in any order, and `piece`
+    among those of its own.
+    """
     if not len(table):
         return
     parts = -(-table.nbytes // MOST_BYTES) or 1
     step = -(-len(table) // parts)
     for part, begin in enumerate(range(0, len(table), step)):
-        piece = table.slice(begin, step)
-        meta = {"kind": kind, "order": f"{order:020d}-{part:06d}"}
-        spooled = spool is not None and piece.nbytes > INLINE
+        rows = table.slice(begin, step)
+        meta = {"kind": kind, "order": f"{order:020d}-{piece:06d}-{part:06d}"}
+        spooled = spool is not None and rows.nbytes > INLINE
         path = f"{spool}/{uuid.uuid4().hex}"
         sink = pa.OSFile(path, "wb") if spooled else pa.BufferOutputStream()
-        with sink, pa.ipc.new_stream(sink, piece.schema.with_metadata(meta)) as writer:
-            writer.write_table(piece)
+        with sink, pa.ipc.new_stream(sink, rows.schema.with_metadata(meta)) as writer:
+            writer.write_table(rows)
         yield SPOOLED + path.encode() if spooled else sink.getvalue().to_pybytes()
 
 

@@ -22,6 +22,7 @@ from nearcast.sources.derive.chosen import derived
 from nearcast.state.manifest import SUBSCRIPTIONS
 
 Packets = Iterator[tuple[int, bytes]]
+OPS_AT_ONCE = 1 << 17  # arrays of more take new memory each time, and the system a third of the time to clear it
 FUTURE = "time lies too far in the future"
 
 
@@ -100,11 +101,13 @@ def without_future(plan: Plan, posts: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 def route_ops(plan: Plan, raw: pa.Table, order: int) -> Packets:
     """Every worker hears of every op, to work out what it means as all others do, and gets the queries it keeps."""
-    ops, rejects = encode_ops(raw, plan.tokenizer, plan.regions, longest=plan.settings.retention)
-    yield from pack_ops(plan, file_ops(ops, open_frequencies(plan)), order)
-    yield from route_rejects(plan, rejects, order)
+    for piece, begin in enumerate(range(0, len(raw), OPS_AT_ONCE)):
+        some = raw.slice(begin, OPS_AT_ONCE)
+        ops, rejects = encode_ops(some, plan.tokenizer, plan.regions, longest=plan.settings.retention)
+        yield from pack_ops(plan, file_ops(ops, open_frequencies(plan)), order, piece)
+        yield from route_rejects(plan, rejects, order, piece)
 
 
-def route_rejects(plan: Plan, rejects: pa.Table, order: int) -> Packets:
-    for packet in pack(REJECTS, rejects, order, plan.spool):
+def route_rejects(plan: Plan, rejects: pa.Table, order: int, piece: int = 0) -> Packets:
+    for packet in pack(REJECTS, rejects, order, plan.spool, piece):
         yield order % plan.settings.workers, packet
