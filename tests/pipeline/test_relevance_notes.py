@@ -84,7 +84,7 @@ def check(state: StateDirectory, settings: Settings, compared: int, seed: int) -
     return members
 
 
-@pytest.mark.parametrize(("count", "posts"), [(1_000, 4_000), *slow((100_000, 30_000))])
+@pytest.mark.parametrize(("count", "posts"), [(400, 2_000), *slow((1_000, 4_000), (100_000, 30_000))])
 def test_the_answers_of_many_are_those_of_all_pairs(count: int, posts: int, shared_data: Path, tmp_path: Path) -> None:
     notes = pq.read_table(shared_data / "osm_notes.parquet").slice(0, posts)
     notes = notes.set_column(notes.schema.get_field_index("text"), "text", pc.fill_null(notes["text"], ""))

@@ -56,7 +56,7 @@ def run(
         warm_up()
         warm_up_searches()
         progress("starting Spark")
-        spark = local_session(cores, memory)
+        spark = local_session(cores, memory, Path(scratch) / "spark.log", quick=False)
         try:
             for part in parts:
                 queries = (

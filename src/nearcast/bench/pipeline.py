@@ -48,7 +48,7 @@ def run(
         progress("compiling kernels (first time only)")
         warm_up()
         progress("starting Spark")
-        spark = local_session(cores, memory)
+        spark = local_session(cores, memory, Path(scratch) / "spark.log", quick=False)
         try:
             figures = measure_rates(progress, spark, Path(scratch), workload, batch_posts, cores, profile)
             if "joins" in parts:

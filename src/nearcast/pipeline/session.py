@@ -27,7 +27,8 @@ SETTINGS = {
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"  # a JVM that starts 6 s sooner; it only passes names on
+DEEP = "-Xss4m"  # a stopped query may overflow a smaller stack, and says so in a thousand lines
+QUICK = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {DEEP}"  # a JVM that starts 6 s sooner; it only passes names on
 
 
 def prime(spark: SparkSession) -> None:
@@ -39,11 +40,11 @@ def prime(spark: SparkSession) -> None:
         spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long").collect()
 
 
-def local_session(cores: int, memory: str = "3g", log: Path | None = None) -> SparkSession:
+def local_session(cores: int, memory: str = "3g", log: Path | None = None, quick: bool = True) -> SparkSession:
     """Spark inside this process. `local[N,4]`: with plain `local[N]` one killed Python worker ends the query.
 
-    With a file `log` it is one for runs of the pipeline: quick to start, and what the JVM and the Python workers say
-    goes to that file and not to the terminal.
+    With a file `log`, what the JVM and the Python workers say goes to that file and not to the terminal, and the JVM is
+    one for runs of the pipeline, `quick` to start; Spark SQL's own work takes longer in that one.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -52,7 +53,7 @@ def local_session(cores: int, memory: str = "3g", log: Path | None = None) -> Sp
     conf.set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1")
     conf.setAll(list(SETTINGS.items()))
     if log is not None:
-        conf.set("spark.driver.extraJavaOptions", QUICK)
+        conf.set("spark.driver.extraJavaOptions", QUICK if quick else DEEP)
     try:
         if log is not None and SparkContext._gateway is None:
             start_jvm(conf, log)
