@@ -196,8 +196,8 @@ def _measure(measure: Measure, names: Mapping[str, str]) -> Value:
     times = f"count(*) FILTER ({a}_rank = {TIME})"
     first, second = (NUMBER, TIME) if measure.function == "min" else (TIME, NUMBER)
     has = {NUMBER: many, TIME: times}
-    return Value(
-        rank=f"CASE WHEN {has[first]} > 0 THEN {first} WHEN {has[second]} > 0 THEN {second} END",
-        number=f"{measure.function}({a}_number) {numbers}",
-        time=f"{measure.function}({a}_time) FILTER ({a}_rank = {TIME})",
-    )
+    best = {NUMBER: f"{measure.function}({a}_number) {numbers}"}
+    best[TIME] = f"{measure.function}({a}_time) FILTER ({a}_rank = {TIME})"
+    best[second] = f"CASE WHEN {has[first]} = 0 THEN {best[second]} END"
+    rank = f"CASE WHEN {has[first]} > 0 THEN {first} WHEN {has[second]} > 0 THEN {second} END"
+    return Value(rank=rank, number=best[NUMBER], time=best[TIME])

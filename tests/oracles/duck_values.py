@@ -133,6 +133,8 @@ def _inside(region: Region) -> str:
         case Rect(west, south, east, north):
             join = "AND" if west <= east else "OR"
             between = f"lon >= {_double(west)} {join} lon <= {_double(east)}"
+            if west == -180.0 or east == 180.0:  # one meridian
+                between += " OR abs(lon) = 180"
             return f"({between}) AND lat BETWEEN {_double(south)} AND {_double(north)}"
         case Circle(lon, lat, radius):
             turn = f"least(abs(lon - {_double(lon)}), 360.0::DOUBLE - abs(lon - {_double(lon)}))"
