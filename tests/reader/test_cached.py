@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -139,6 +140,34 @@ def test_an_approximate_topk_has_its_bounds(tmp_path: Path, monkeypatch: pytest.
         assert each["count"] - each["error"] <= truth["count"] <= each["count"]
         assert each["error"] <= len(words) // 3
     assert rows(state, "SELECT TopK(text, 2) AS top, Count(id) FROM stream")[0]["top"] == exact
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 40])
+def test_an_approximate_topk_that_no_summary_answers_is_exact_and_certain_but_where_the_next_has_as_many(
+    tmp_path: Path, k: int
+) -> None:
+    dice = Random(k)
+    many = [
+        {
+            "id": n,
+            "ts": NOON + n,
+            "lon": 0.0,
+            "lat": 0.0,
+            "text": f"w{min(dice.randrange(9), dice.randrange(30))}",
+            "shop": n % 3,
+        }
+        for n in range(400)
+    ]
+    root = make_state(tmp_path / "state", [(SEALED, many[:150]), (SEALED, many[150:300]), (FRESH, many[300:])])
+    sql = "SELECT {} AS top, shop FROM stream GROUP BY shop ORDER BY shop"
+    for state in (nc.open(root), cached(root)):
+        found = rows(state, sql.format(f"TopK(text, {k})").replace("SELECT", "SELECT APPROXIMATE"))
+        for group, whole in zip(found, rows(state, sql.format("TopK(text, 1000)")), strict=True):
+            counts = [each["count"] for each in whole["top"]]
+            following = counts[k] if k < len(counts) else 0
+            assert group["top"] == [
+                {**each, "error": 0, "certain": each["count"] > following} for each in whole["top"][:k]
+            ]
 
 
 @pytest.mark.parametrize("size", ["much", "-5", "5 TB 3", ""])

@@ -226,7 +226,8 @@ class Reader:
         question, columns = self.question(query), (*shape.by, *shape.measured)
         coarsely = is_for_coarse_slots(query) and self._exact_since(question) is not None
         stop = stop_terms(stop_words, self.tokenizer)
-        top = 0 if coarsely or query.approximate or not shape.terms else most_terms(query) + len(stop)
+        top = 0 if coarsely or not shape.terms else most_terms(query) + len(stop)
+        top += query.approximate and top > 0  # what is certain is told by the next
         partial, looked, cached = self._groups(question, shape, columns, query.approximate and not coarsely, top)
         effort, posts = self.effort(question, lambda: looked), int(partial.groups.posts.sum())
 
