@@ -1,14 +1,11 @@
 """Memory that a worker frees and soon wants again.
 
 The C library gives arrays of more than a few hundred kilobytes back to the system when they are freed, and the system
-hands out zeroed pages, one fault each, when the next batch asks for the same again. NumPy asks for huge pages for large
-arrays; those are always new, and clearing them took a quarter of the time of registering a million subscriptions.
+hands out zeroed pages, one fault each, when the next batch asks for the same again.
 """
 
 import contextlib
 import ctypes
-
-import numpy as np
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of mallopt, malloc.h
 LARGEST = 32 << 20  # that glibc takes from the heap
@@ -21,5 +18,3 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(MMAP_THRESHOLD, LARGEST)
         mallopt(TRIM_THRESHOLD, KEPT)
-    with contextlib.suppress(AttributeError):
-        np._core.multiarray._set_madvise_hugepage(False)  # type: ignore[attr-defined]
