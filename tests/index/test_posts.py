@@ -15,9 +15,8 @@ from nearcast.index.post_layout import text_buffers
 from nearcast.index.posts import PostSegment, write_posts
 from nearcast.index.question import Question
 from nearcast.index.rows import frozen
-from nearcast.index.search_terms import count_terms, greatest
+from nearcast.index.search_terms import MOST, Counting, count_terms, greatest
 from nearcast.kernels.blocks import APART, BLOCK, COVERS, least_distance_km, relation
-from nearcast.kernels.half_bytes import FREQUENT
 from nearcast.kernels.packing import pack_integers, take_integers
 from nearcast.kernels.postings import rows_in_runs
 from nearcast.kernels.regions import haversine_km, in_region
@@ -268,14 +267,15 @@ def question(box: tuple[float, float, float, float] | None, since: int = BEGINNI
 
 
 @pytest.mark.parametrize(
-    ("box", "since", "everything"),
+    ("box", "since", "counting"),
     [
-        (None, BEGINNING, False), (None, BEGINNING, True), (None, 0, False), ((-170, -80, 170, 80), BEGINNING, False),
-        ((100, -90, -100, 10), BEGINNING, False), ((0, 0, 1, 1), 0, False), ((5, 85, 6, 86), BEGINNING, True),
+        (None, BEGINNING, Counting.MORE), (None, BEGINNING, Counting.ALL), (None, 0, Counting.MORE),
+        ((-170, -80, 170, 80), BEGINNING, Counting.MORE), ((100, -90, -100, 10), BEGINNING, Counting.MORE),
+        ((0, 0, 1, 1), 0, Counting.MORE), ((5, 85, 6, 86), BEGINNING, Counting.ALL),
     ],
 )  # fmt: skip
 def test_tables_and_border_posts_add_up(
-    large: PostSegment, box: tuple[float, float, float, float] | None, since: int, everything: bool
+    large: PostSegment, box: tuple[float, float, float, float] | None, since: int, counting: Counting
 ) -> None:
     asked = question(box, since)
     gone = frozen(np.sort(np.random.default_rng(3).choice(len(large), 1000, replace=False)))
@@ -288,16 +288,16 @@ def test_tables_and_border_posts_add_up(
     rows = np.repeat(np.arange(len(large)), np.diff(large.offsets))
     keys = np.unique(rows * len(large.terms) + large.codes)
     expected = np.bincount(keys[wanted[keys // len(large.terms)]] % len(large.terms), minlength=len(large.terms))
-    part = count_terms(large, asked, gone, everything)
+    part = count_terms(large, asked, gone, counting)
     assert part.posts.sum() == wanted.sum()
     if wanted.any():
         counted = int(part.counted[0])
-        assert counted == (len(large.terms) if everything else FREQUENT) < len(large.terms) + 1
+        assert counted == min(MOST[counting], len(large.terms)) < len(large.terms) + 1
         assert np.array_equal(part.counts[1:-1], expected[1:counted])
     if box is None and since == BEGINNING:
         assert part.looked()[0].method == "term tables"
     for k in (1, 10, 5000):
-        terms, sums, _ = greatest([count_terms(large, asked, gone, everything)], k, frozen(np.empty(0, np.uint64)))
+        terms, sums, _ = greatest([count_terms(large, asked, gone, counting)], k, frozen(np.empty(0, np.uint64)))
         best = np.sort(expected[1:][expected[1:] > 0])[::-1]
         assert np.array_equal(np.sort(sums)[::-1][:k], best[:k])
         assert np.array_equal(expected[large.codes_of(frozen(terms))], sums)

@@ -14,7 +14,7 @@ from nearcast.index.question import NOTHING, Question
 from nearcast.index.rows import frozen
 from nearcast.index.search_nearest import search_nearest
 from nearcast.index.search_range import search_range, search_range_in
-from nearcast.index.search_terms import count_terms_in, greatest
+from nearcast.index.search_terms import Counting, count_terms_in, greatest
 from nearcast.index.several import Several
 from nearcast.kernels.terms import find_terms
 from nearcast.model.expressions import Conjunction, Literal
@@ -115,7 +115,8 @@ def test_frequent_terms_are_those_of_all_posts(several: Several, data: st.DataOb
                 if term and term not in stop.tolist():
                     expected[term] = expected.get(term, 0) + 1
     cut = data.draw(st.integers(0, len(chosen)))
-    parts = [count_terms_in(several, each, asked) for each in (chosen[:cut], chosen[cut:])]
+    counting = data.draw(st.sampled_from(Counting))
+    parts = [count_terms_in(several, each, asked, counting) for each in (chosen[:cut], chosen[cut:])]
     terms, sums, parts = greatest(parts, k, stop)
     best = sorted(expected.values(), reverse=True)
     least = best[min(k, len(best)) - 1] if best else 0

@@ -10,11 +10,23 @@ from hypothesis import strategies as st
 from nearcast.index.post_layout import lay_out, place_order
 from nearcast.index.posts import PostSegment
 from nearcast.index.rows import frozen
-from nearcast.index.search_terms import CountedTerms, count_terms, greatest
-from nearcast.kernels.half_bytes import FREQUENT, MOST_WAITING, SPAN, WIDE, add_halves, add_wide, pour, write_halves
+from nearcast.index.search_terms import MOST, CountedTerms, Counting, count_terms, greatest
+from nearcast.kernels.blocks import FAN
+from nearcast.kernels.half_bytes import (
+    FREQUENT,
+    MOST_WAITING,
+    SPAN,
+    WIDE,
+    add_halves,
+    add_several,
+    add_wide,
+    pour,
+    write_halves,
+)
+from nearcast.kernels.head_words import HEAD
 from tests.index.test_posts import posts, question
 
-SMALL = ("halves", "beyond", "beyond_starts", "wide")
+SMALL = ("halves", "tops", "beyond", "beyond_starts", "several", "wide", "rare", "heads")
 NO_STOP_WORDS = frozen(np.empty(0, np.uint64))
 LATER = st.integers(-(10**15), 10**15)
 
@@ -27,12 +39,7 @@ def sealed(count: int, words: int, seed: int = 1) -> PostSegment:
 
 def without_small_tables(segment: PostSegment) -> PostSegment:
     """As fresh segments are, but with inverted lists and term tables."""
-    none: tuple[np.ndarray, ...] = (
-        np.empty(0, np.uint8),
-        np.empty(0, np.uint8),
-        np.zeros(1, np.int64),
-        np.empty(0, np.int32),
-    )
+    none = (np.zeros(int(name == "beyond_starts"), segment.arrays[name].dtype) for name in SMALL)
     return PostSegment(Path(), {**segment.arrays, **dict(zip(SMALL, map(frozen, none), strict=True))})
 
 
@@ -49,7 +56,7 @@ def occurrences(segment: PostSegment, begin: int, end: int) -> np.ndarray:
 def test_a_table_says_in_how_many_posts_of_its_node_each_frequent_word_occurs(count: int, words: int) -> None:
     segment = sealed(count, words)
     forward = segment.arrays["forward"], segment.arrays["forward_starts"]
-    *tables, _ = (frozen(array) for array in write_halves(*(*forward, count, len(segment.terms))))
+    *tables, _, _, _ = (frozen(array) for array in write_halves(*(*forward, count, len(segment.terms))))
     codes = min(len(segment.terms), FREQUENT)
     for node in range(-(-count // SPAN)):
         counts, sums = np.zeros(codes + 1, np.int32), np.zeros(codes + codes % 2, np.uint8)
@@ -64,7 +71,7 @@ def test_many_tables_add_up_to_more_than_bytes_hold() -> None:
     count = (2 * MOST_WAITING + 3) * SPAN
     segment = sealed(count, 20)
     forward = segment.arrays["forward"], segment.arrays["forward_starts"]
-    *tables, _ = (frozen(array) for array in write_halves(*(*forward, count, len(segment.terms))))
+    *tables, _, _, _ = (frozen(array) for array in write_halves(*(*forward, count, len(segment.terms))))
     codes = len(segment.terms)
     counts, sums = np.zeros(codes + 1, np.int32), np.zeros(codes + codes % 2, np.uint8)
     assert add_halves(*(*tables, 0, count // SPAN, counts, sums, 0)) == 3
@@ -73,12 +80,16 @@ def test_many_tables_add_up_to_more_than_bytes_hold() -> None:
 
 
 @pytest.mark.parametrize("nodes", [1, WIDE, WIDE + 1, 3 * WIDE - 1])
-def test_a_wide_table_says_what_its_nodes_say(nodes: int) -> None:
+def test_a_table_of_several_nodes_says_what_they_say(nodes: int) -> None:
     count = nodes * SPAN - 5
     segment = sealed(count, 300)
-    _, _, starts, wide = (frozen(segment.arrays[name]) for name in SMALL)
+    starts, wide = (frozen(segment.arrays[name]) for name in ("beyond_starts", "wide"))
     codes = len(segment.terms)
     half = (codes + 1) // 2
+    for first in range(0, nodes, FAN):
+        counts, last = np.zeros(codes + 1, np.int32), min(nodes, first + FAN)
+        add_several(*(frozen(segment.arrays["several"]), half, first // FAN, counts))
+        assert np.array_equal(counts[1:codes], occurrences(segment, first * SPAN, last * SPAN)[1:codes])
     for first in range(0, nodes, WIDE):
         counts, last = np.zeros(codes + 1, np.int32), min(nodes, first + WIDE)
         assert add_wide(*(wide, half, first, last, counts)) == 1
@@ -105,10 +116,16 @@ def test_counts_are_the_same_without_them(segment: PostSegment, data: st.DataObj
     since, until = sorted(data.draw(st.tuples(LATER, LATER)))
     asked = question(place, *data.draw(st.sampled_from([(), (since,), (since, until)])))
     gone = frozen(np.array(sorted(data.draw(st.sets(st.integers(0, len(segment) - 1), max_size=50))), np.int64))
-    everything = data.draw(st.booleans())
+    counting = data.draw(st.sampled_from(Counting))
     old = without_small_tables(segment)
-    part, before = (count_terms(each, asked, gone, everything) for each in (segment, old))
-    assert np.array_equal(part.posts, before.posts) and np.array_equal(part.counts[1:-1], before.counts[1:-1])
+    part, before = count_terms(segment, asked, gone, counting), count_terms(old, asked, gone)
+    assert np.array_equal(part.posts, before.posts)
+    for exact, counted, more in zip(part.exact, part.counted, part.most_uncounted, strict=True):
+        assert counted == min(len(segment.terms), MOST[counting]) and (exact in (HEAD, counted))
+        assert np.array_equal(part.counts[1:exact], before.counts[1:exact])
+        assert np.all(part.counts[exact:counted] >= before.counts[exact:counted])
+        assert counting == Counting.SOME or exact == counted
+        assert more >= before.counts[counted:-1].max(initial=0)
     k = data.draw(st.sampled_from([1, 10, 2000]))
     assert answer(part, k) == answer(before, k)
 

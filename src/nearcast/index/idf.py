@@ -10,7 +10,7 @@ from nearcast.index.posts import PostSegment
 from nearcast.index.question import Question
 from nearcast.index.relevance import Idf
 from nearcast.index.rows import frozen
-from nearcast.index.search_terms import count_terms
+from nearcast.index.search_terms import Counting, count_terms
 from nearcast.kernels.terms import encode_terms
 from nearcast.language import encode_query
 from nearcast.model.errors import BadInput
@@ -88,7 +88,7 @@ def _counted(segment: PostSegment, gone: np.ndarray, question: Question) -> Coun
     if question.covers(low, high) and not len(gone):
         words = segment.vocabulary
         return _sorted(words.terms, words.counts, len(segment), high)
-    found = count_terms(segment, question, gone, everything=True)
+    found = count_terms(segment, question, gone, Counting.ALL)
     if not len(found.posts):
         return Counts.none()
     ts = segment.ts_of(segment.all_rows)

@@ -19,6 +19,7 @@ from nearcast.kernels.blocks import build_tree
 from nearcast.kernels.counting import write_tables
 from nearcast.kernels.forward import write_forward
 from nearcast.kernels.half_bytes import write_halves
+from nearcast.kernels.head_words import write_heads
 from nearcast.kernels.packing import exact_places, fixed_places, pack_integers
 from nearcast.kernels.postings import write_postings
 from nearcast.kernels.register import z_codes
@@ -162,11 +163,14 @@ def _indexes(arrays: Arrays, sealed: bool) -> None:
     names: tuple[str, ...] = ("lists", "list_starts", "skip_first", "skip_rows", "skip_at")
     lists = tuple(np.empty(0, kind) for kind in (np.uint8, np.int64, np.int64, np.int32, np.uint32))
     tables = np.empty(0, np.uint8), np.zeros(1, np.int64)
-    small = np.empty(0, np.uint8), *tables, np.empty(0, np.int32)
+    shorts = np.empty(0, np.uint16)
+    small = np.empty(0, np.uint8), shorts, *tables, shorts, np.empty(0, np.int32), shorts
+    heads = np.empty(0, np.uint64)
     if sealed or rows >= LISTED_ROWS:
         lists = write_postings(*(*forward, rows, frozen(arrays["counts"])))
     if sealed:
         tables = write_tables(*(*forward, rows, words, frozen(arrays["levels"])))
         small = write_halves(*(*forward, rows, words))
-    names += ("tables", "table_starts", "halves", "beyond", "beyond_starts", "wide")
-    arrays.update(zip(names, (*lists, *tables, *small), strict=True))
+        heads = write_heads(*(*forward, rows))
+    names += ("tables", "table_starts", "halves", "tops", "beyond", "beyond_starts", "several", "wide", "rare", "heads")
+    arrays.update(zip(names, (*lists, *tables, *small, heads), strict=True))

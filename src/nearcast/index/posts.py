@@ -36,7 +36,6 @@ MANY = 8  # attributes of more than one of so many posts are read as whole colum
 BASE = ("id", "id_text", "ts", "lon", "lat", "text")
 OWN = frozenset((*BASE, "leaf", "terms"))
 TEXT_LIMIT = 1 << 30  # bytes of texts in one Arrow array
-TABLES = ("tables", "table_starts", "halves", "beyond", "beyond_starts", "wide")
 
 
 def post_fingerprints(table: pa.Table) -> np.ndarray:
@@ -79,6 +78,7 @@ class PostSegment:
         facts = self.arrays["facts"].tolist()
         self.rows, self.id_base, self.id_width, self.ts_base, self.ts_width = facts
         self.listed = len(self.arrays["list_starts"]) > 0
+        self.sealed = len(self.arrays["rare"]) > 0
         self.times = np.asarray(self.arrays["times"])
         self.id_text: pa.StringArray = self.arrays["id_text"]
         self._attributes = attributes
@@ -119,11 +119,6 @@ class PostSegment:
     @cached_property
     def inverted(self) -> tuple[np.ndarray, ...]:
         return tuple(self.arrays[name] for name in ("lists", "list_starts", "skip_first", "skip_rows", "skip_at"))
-
-    @cached_property
-    def tables(self) -> tuple[np.ndarray, ...]:
-        """Term tables of nodes, and the small ones."""
-        return tuple(self.arrays[name] for name in TABLES)
 
     @property
     def terms(self) -> np.ndarray:

@@ -9,7 +9,7 @@ from threading import Lock
 
 import numpy as np
 
-from nearcast.index.posts import TABLES, PostSegment
+from nearcast.index.posts import PostSegment
 from nearcast.index.question import NO_CODE, NOTHING, ONE_WORD, Question, words_of
 from nearcast.index.rows import freeze, frozen, take_lists
 from nearcast.index.shortcuts import reads_together
@@ -77,8 +77,7 @@ class Several:
 
 def _whereabouts(segment: PostSegment, gone: np.ndarray) -> list[int]:
     """The row of a table (`kernels.several`)."""
-    tables = dict(zip(TABLES, segment.tables, strict=True))
-    arrays = {**segment.arrays, **tables, "gone": gone}
+    arrays = {**segment.arrays, "gone": gone}
     row = [segment.rows, segment.ts_width, segment.ts_base]
     for name, kind in FIELDS:
         array = arrays[name]

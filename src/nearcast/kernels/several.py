@@ -22,8 +22,8 @@ FIELDS = (
     ("fixed", np.int32), ("exact", np.float64), ("ts", np.uint8), ("forward", np.uint8), ("forward_starts", np.int64),
     ("terms", np.uint64), ("by_term", np.uint32),
     ("tables", np.uint8), ("table_starts", np.int64),
-    ("halves", np.uint8), ("beyond", np.uint8), ("beyond_starts", np.int64),
-    ("wide", np.int32),
+    ("halves", np.uint8), ("tops", np.uint16), ("beyond", np.uint8), ("beyond_starts", np.int64),
+    ("several", np.uint16), ("wide", np.int32), ("heads", np.uint64), ("rare", np.uint16),
     ("gone", np.int64),
 )  # fmt: skip
 WIDTH = ARRAYS + 2 * len(FIELDS)
@@ -88,9 +88,13 @@ def _tables(row):
         array_at(row[_TABLES], row[_TABLES + 1], np.uint8),
         array_at(row[_TABLES + 2], row[_TABLES + 3], np.int64),
         array_at(row[_TABLES + 4], row[_TABLES + 5], np.uint8),
-        array_at(row[_TABLES + 6], row[_TABLES + 7], np.uint8),
-        array_at(row[_TABLES + 8], row[_TABLES + 9], np.int64),
-        array_at(row[_TABLES + 10], row[_TABLES + 11], np.int32),
+        array_at(row[_TABLES + 6], row[_TABLES + 7], np.uint16),
+        array_at(row[_TABLES + 8], row[_TABLES + 9], np.uint8),
+        array_at(row[_TABLES + 10], row[_TABLES + 11], np.int64),
+        array_at(row[_TABLES + 12], row[_TABLES + 13], np.uint16),
+        array_at(row[_TABLES + 14], row[_TABLES + 15], np.int32),
+        array_at(row[_TABLES + 16], row[_TABLES + 17], np.uint64),
+        array_at(row[_TABLES + 18], row[_TABLES + 19], np.uint16),
     )
 
 
@@ -208,16 +212,21 @@ def nearest_in(
 
 
 @njit(cache=True, nogil=True)
-def count_in(table, chosen, kind, west, south, east, north, shape, since, until, counts, bounds):
-    """`count_region` of each of the chosen segments, into its part of `counts`: of each (posts, posts counted one by
-    one, tables added).
+def count_in(table, chosen, kind, west, south, east, north, shape, since, until, at_most, counts, bounds):
+    """`count_region` of each of the chosen segments, into its part of `counts`; of each what that returns.
+
+    What is not counted cannot occur more often than in the whole segment either.
     """
-    facts = np.empty((chosen.size, 3), np.int64)
+    facts = np.empty((chosen.size, 5), np.int64)
     for n in range(chosen.size):
         row = table[chosen[n]]
-        asked = (kind, west, south, east, north, shape, since, until, counts[bounds[n] : bounds[n + 1]])
-        columns = (row[ROWS], *_checks(row), *_tree(row), *_tables(row))
-        facts[n, 0], facts[n, 1], facts[n, 2] = count_region(*(columns + asked))
+        asked = (kind, west, south, east, north, shape, since, until, at_most, counts[bounds[n] : bounds[n + 1]])
+        tables, totals = _tables(row), _counts(row)
+        columns = (row[ROWS], *_checks(row), *_tree(row), *tables)
+        facts[n, 0], facts[n, 1], facts[n, 2], facts[n, 3], facts[n, 4] = count_region(*(columns + asked))
+        rest = bounds[n + 1] - bounds[n] - 1
+        most = np.int64(totals[rest]) if rest < totals.size else np.int64(0)
+        facts[n, 4] = min(most, facts[n, 4]) if tables[-1].size else most
     return facts
 
 

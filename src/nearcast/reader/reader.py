@@ -23,7 +23,7 @@ from nearcast.index.posts import PostSegment
 from nearcast.index.question import NOTHING, Question
 from nearcast.index.search_nearest import NearInSeveral, search_nearest
 from nearcast.index.search_range import HitsInSeveral, Looked, meets_predicates, search_range_in
-from nearcast.index.search_terms import CountedTerms, count_terms_in, greatest
+from nearcast.index.search_terms import FEW_WANTED, CountedTerms, Counting, count_terms_in, greatest
 from nearcast.index.several import Several
 from nearcast.language import check_attributes, check_kinds, check_numbers, check_search, encode_query, parse
 from nearcast.model.errors import BadInput
@@ -63,7 +63,7 @@ from nearcast.state.terms import TermTable
 from nearcast.text.tokenizer import Tokenizer
 
 Answer = Found | Counted | Aggregated
-PARALLEL_POSTS = 50_000  # some 3 ms
+PARALLEL = 5_000  # tables to add, which take some 5 ms
 MORE = 8  # times as many of the nearest are looked at, where attributes have rejected some
 
 
@@ -207,7 +207,8 @@ class Reader:
         """The k terms that occur in most posts, ties by term."""
         stop = stop_terms(stop_words, self.tokenizer)
         question = self.question(query)
-        counted = _count(*self.several(question, ()), question)
+        few = query.k + len(stop) <= FEW_WANTED
+        counted = _count(*self.several(question, ()), question, Counting.SOME if few else Counting.MORE)
         terms, sums, parts = greatest(counted, query.k, stop)
         words = spelt(self.dictionary, terms) if len(terms) else []
         best = sorted(zip(words, sums.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))[: query.k]
@@ -337,21 +338,22 @@ class Reader:
         return Opened(ref, segment, self.files.gone(self.manifest, ref, segment))
 
 
-def _count(several: Several, chosen: np.ndarray, question: Question) -> list[CountedTerms]:
-    """The counts of the segments: at once, for threads take a while to wake; but where the largest had many posts to
-    look at, the others by all cores, as counting leaves the interpreter free.
+def _count(several: Several, chosen: np.ndarray, question: Question, counting: Counting) -> list[CountedTerms]:
+    """The counts of the segments: at once, for threads take a while to wake; but where the largest had much to add up,
+    the others by all cores, as counting leaves the interpreter free.
     """
     largest_first = chosen[np.argsort(-several.rows[chosen], kind="stable")]
     first, rest = largest_first[:1], largest_first[1:]
 
     def count(some: np.ndarray) -> CountedTerms:
-        return count_terms_in(several, some, question)
+        return count_terms_in(several, some, question, counting)
 
-    parts = [count(first)]
-    if sum(looked.candidates for looked in parts[0].looked().values()) > PARALLEL_POSTS:
-        threads = os.cpu_count() or 1
-        return [*parts, *cores().map(count, [rest[n::threads] for n in range(threads)])]
-    return [*parts, count(rest)]
+    main = count(first)
+    share = several.rows[rest].sum() / max(1, several.rows[first].sum())
+    if main.effort * share < PARALLEL:
+        return [main, count(rest)]
+    threads = os.cpu_count() or 1
+    return [main, *cores().map(count, [rest[n::threads] for n in range(threads)])]
 
 
 def _narrowed(question: Question, times: list[np.ndarray], limit: int | None) -> Question:

@@ -14,7 +14,7 @@ from typing import Any
 from nearcast.model.errors import BadInput, NearcastError
 from nearcast.state.files import create_exclusively
 
-FORMAT = 6
+FORMAT = 7
 
 POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, BEATS, WINDOW, STATISTICS, PARTIALS = (
     "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive", "nearest", "beats", "window",
