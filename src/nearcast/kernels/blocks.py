@@ -143,8 +143,10 @@ def least_distance_km(lon, lat, box):
 
 
 @njit(cache=True, nogil=True)
-def runs_touched(rows, boxes, times, levels, kind, west, south, east, north, shape, since, until):
-    """Runs of rows [begin, end) whose blocks may hold what is asked for: (begins, ends, how many rows)."""
+def runs_touched(rows, boxes, times, levels, kind, west, south, east, north, shape, since, until, floor=0):
+    """Runs of rows [begin, end) whose nodes of the level `floor`, blocks if it is 0, may hold what is asked for:
+    (begins, ends, how many rows).
+    """
     begins = np.empty(64, np.int64)
     ends = np.empty(64, np.int64)
     n = 0
@@ -166,7 +168,7 @@ def runs_touched(rows, boxes, times, levels, kind, west, south, east, north, sha
         if meets == APART:
             continue
         place = node - levels[level]
-        if level and not (meets == COVERS and in_time == COVERS):
+        if level > floor and not (meets == COVERS and in_time == COVERS):
             below = levels[level - 1]
             first = below + place * FAN
             for child in range(min(levels[level], first + FAN) - 1, first - 1, -1):

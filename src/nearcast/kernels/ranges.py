@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.blocks import runs_touched
+from nearcast.kernels.blocks import BLOCK, FAN, runs_touched
 from nearcast.kernels.check import check_rows, check_runs
 from nearcast.kernels.postings import rows_in_runs
 from nearcast.kernels.sorting import sort_in_place
@@ -11,7 +11,7 @@ from nearcast.kernels.sorting import sort_in_place
 PLACE_FIRST, WORDS_FIRST, WORDS_IN_PLACE = 0, 1, 2
 
 # What a step costs, in nanoseconds, measured on 4 M posts: only their ratios matter.
-CHECK, READ_GAP, FETCH, JUMP = 35.0, 4.0, 30.0, 250.0
+CHECK, READ_GAP, FETCH, JUMP, OPEN = 35.0, 4.0, 30.0, 250.0, 400.0
 
 
 @njit(cache=True, nogil=True)
@@ -37,6 +37,18 @@ def driven_rows(drivers, counts, lists, list_starts, skip_first, skip_rows, skip
 
 
 @njit(cache=True, nogil=True)
+def _floor(frequency, rows):
+    """The level of the tree below which a node on the border is not worth opening: it has so few posts with the word
+    that all of them are sooner looked at.
+    """
+    level, span = 0, BLOCK * FAN
+    while span < rows and frequency / rows * span * (READ_GAP + FETCH) < OPEN:
+        level += 1
+        span *= FAN
+    return level
+
+
+@njit(cache=True, nogil=True)
 def range_rows(
     rows, drivers, enough, counts, lists, list_starts, skip_first, skip_rows, skip_at, boxes, times, levels,
     fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
@@ -47,14 +59,16 @@ def range_rows(
     `drivers` are codes of which a post must have one, none if there are no such; `enough` if one of them is all that is
     asked of its words.
     """
-    begins, ends, touched = runs_touched(
-        rows, boxes, times, levels, kind, west, south, east, north, shape, since, until
-    )
-    method = PLACE_FIRST
+    frequency = np.inf
     if drivers.size and list_starts.size:
         frequency = 0.0
         for i in range(drivers.size):
             frequency += counts[drivers[i]]
+    begins, ends, touched = runs_touched(
+        rows, boxes, times, levels, kind, west, south, east, north, shape, since, until, _floor(frequency, rows)
+    )
+    method = PLACE_FIRST
+    if frequency < np.inf:
         by_place = touched * CHECK
         by_words = frequency * (READ_GAP + FETCH)
         by_both = drivers.size * begins.size * JUMP + by_words * touched / max(1, rows)
