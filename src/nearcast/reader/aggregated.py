@@ -178,5 +178,4 @@ def asks_for_attributes(query: Query) -> bool:
     """Whether it is an aggregate that speaks of attributes."""
     if not isinstance(query, AggregateQuery):
         return False
-    shape = shape_of(query)
-    return bool(query.predicates or shape.by or shape.measured)
+    return bool(query.predicates or query.group_by or shape_of(query).measured)

@@ -23,7 +23,7 @@ from nearcast.index.question import NOTHING, Question
 from nearcast.index.search_nearest import NearInSeveral, search_nearest
 from nearcast.index.search_range import HitsInSeveral, Looked, meets_predicates, search_range_in
 from nearcast.index.several import Several
-from nearcast.language import check_attributes, check_kinds, check_numbers, check_search, encode_query, parse
+from nearcast.language import check_attributes, check_kinds, check_numbers, check_search, encode_conditions, parse
 from nearcast.model.errors import BadInput
 from nearcast.model.ops import BEGINNING
 from nearcast.model.posts import ATTRIBUTE_KINDS
@@ -292,7 +292,7 @@ class Reader:
 
     def question(self, query: Conditions) -> Question:
         clock = BEGINNING if self.manifest.clock is None else self.manifest.clock
-        return Question.of(encode_query(query, clock))
+        return Question.of(encode_conditions(query, clock))
 
     def several(self, question: Question, columns: Sequence[str] | None = None) -> tuple[Several, np.ndarray]:
         """As `segments`, to be searched together: (all that are open, the numbers of those that the time touches)."""
