@@ -170,7 +170,8 @@ def given_once(given: Given, version: int, query: AggregateQuery, answer: Callab
     found = given.find(version, key)
     if found is None:
         found = answer()
-        given.note(version, key, replace(found, cached=f"{found.cached}; asked before"), found.table.nbytes)
+        again = replace(found, cached=f"{found.cached}; asked before")
+        given.note(version, key, again, lambda: int(again.table.nbytes))
     return found
 
 
