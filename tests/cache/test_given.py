@@ -5,7 +5,7 @@ from nearcast.cache.given import Given
 
 def give(given: Given, key: str, times: int = 2, size: int = 10, version: int = 1) -> None:
     for _ in range(times):
-        given.note(version, key, key.upper(), size)
+        given.note(version, key, key.upper(), lambda: size)
 
 
 def test_an_answer_is_kept_when_it_is_given_twice() -> None:
@@ -37,3 +37,16 @@ def test_a_large_answer_is_not_kept() -> None:
     given = Given(100)
     give(given, "a", size=13)
     assert given.find(1, "a") is None and given.held == 0
+
+
+def test_the_size_of_an_answer_that_is_not_kept_is_not_asked_for() -> None:
+    given, asked = Given(100), list[str]()
+
+    def size() -> int:
+        asked.append("a")
+        return 10
+
+    for times in range(3):
+        assert len(asked) == (times > 1)
+        given.note(1, "a", "A", size)
+    assert asked == ["a"] and given.held == 10 and given.find(1, "a") == "A"

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from nearcast.language import decode_code, encode_query, parse
+from nearcast.language import decode_code, encode_conditions, encode_query, parse
 from nearcast.model.errors import QueryError
 from nearcast.model.expressions import Literal, Phrase
 from nearcast.model.ops import BEGINNING, NEAREST, NEVER, QUERY_FIELDS, RANGE, TERMS
@@ -23,6 +23,22 @@ DAY = 86_400 * SECOND
 def encoded(where="", clock=None):
     sql = f"SELECT * FROM stream {'WHERE ' if where else ''}{where}"
     return encode_query(parse(sql, TOKENIZER).query, clock)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM stream WHERE loc INSIDE RECT(1, 2, 3, 4) AND text CONTAINS 'flood' AND new = true",
+        "SELECT Count(id), shop FROM stream WHERE time AFTER '5 mins ago' GROUP BY shop ORDER BY shop LIMIT 3",
+        "SELECT id FROM stream WHERE text CONTAINS 'flood' ORDER BY DISTANCE(loc, POINT(1, 2)) LIMIT 3",
+    ],
+)
+def test_conditions_are_encoded_as_in_a_whole_query(sql):
+    query = parse(sql, TOKENIZER).query
+    whole, part = encode_query(query, DAY), encode_conditions(query, DAY)
+    assert part == {name: whole[name] for name in part}
+    told = {"columns", "asks", "k", "at_lon", "at_lat", "window", "beat", "words", "taste"}
+    assert whole.keys() - part.keys() == told
 
 
 def test_a_query_for_everything():

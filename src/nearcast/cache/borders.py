@@ -13,6 +13,7 @@ is what makes the theorem true of regions that are removed when covered, which i
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -148,6 +149,10 @@ class Borders:
         return cls(frozen(nodes), frozen(extents), np.zeros(extents.shape, np.int64))
 
     def __len__(self) -> int:
+        return self._regions
+
+    @cached_property
+    def _regions(self) -> int:
         return int((self.extents >= 0).sum())
 
     @property

@@ -4,7 +4,7 @@ Views (`views`) go on from batch to batch; these go with the batch. Between two 
 has the answer it had.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any
 
@@ -31,8 +31,10 @@ class Given:
             self.hits += 1
             return found[0]
 
-    def note(self, version: Hashable, key: Hashable, answer: Any, size: int) -> None:
-        """An answer of `size` bytes was given; the newest version that is told of is the one that counts."""
+    def note(self, version: Hashable, key: Hashable, answer: Any, size: Callable[[], int]) -> None:
+        """An answer was given, of so many bytes, which takes a while to find out; the newest version that is told of is
+        the one that counts.
+        """
         with self._lock:
             if version != self._version:
                 self._version, self.held = version, 0
@@ -42,8 +44,8 @@ class Given:
                 while len(self._seen) >= MOST_SEEN:
                     del self._seen[next(iter(self._seen))]
                 self._seen[key] = None
-            elif key not in self._answers and 8 * size <= self.capacity:
-                self._answers[key] = answer, size
-                self.held += size
+            elif key not in self._answers and 8 * (held := size()) <= self.capacity:
+                self._answers[key] = answer, held
+                self.held += held
                 while self.held > self.capacity:
                     self.held -= self._answers.pop(next(iter(self._answers)))[1]

@@ -38,18 +38,21 @@ class Partial:
 def taken(groups: Groups, rows: np.ndarray | slice, shape: Shape) -> Groups:
     """Some rows of groups as groups of a smaller shape; one group may then be there several times."""
     held = groups.shape
+    posts = groups.posts[rows]
     by = [held.by.index(name) for name in shape.by]
     of = [held.measured.index(name) for name in shape.measured]
     same_by, same_of = shape.by == held.by, shape.measured == held.measured
-    columns = {
-        name: getattr(groups, name)[rows] if same_of else getattr(groups, name)[rows][:, of] for name in MEASURED
-    }
+    measured = [(name, getattr(groups, name)) for name in MEASURED]
+    if of:
+        columns = {name: each[rows] if same_of else each[rows][:, of] for name, each in measured}
+    else:
+        columns = {name: each[: len(posts), :0] for name, each in measured}
     keys = {
         name: getattr(groups, name)[rows] if same_by else getattr(groups, name)[rows][:, by]
         for name in ("kinds", "values")
     }
     terms = _terms_of(groups, rows) if shape.terms else _TERMLESS
-    return Groups(shape=shape, posts=groups.posts[rows], spelling=groups.spelling, **columns, **keys, **terms)
+    return Groups(shape=shape, posts=posts, spelling=groups.spelling, **columns, **keys, **terms)
 
 
 def _terms_of(groups: Groups, rows: np.ndarray | slice) -> dict[str, np.ndarray]:

@@ -145,6 +145,7 @@ class Total:
             self.minutes = groups.values[:, 0]
         self.groups, self.summaries = groups, summaries
         self.nbytes = partial.nbytes
+        self.posts = int(groups.posts.sum())
         self._known: dict[str, np.ndarray] = {}
         self._distinct: dict[str, tuple[np.ndarray, Values]] = {}
 
@@ -232,7 +233,7 @@ class View:
     def posts(self) -> int:
         """The posts that the view stood for when it was last asked."""
         total = self._total
-        return 0 if total is None else int(total.groups.posts.sum())
+        return 0 if total is None else total.posts
 
     @property
     def entries(self) -> int:

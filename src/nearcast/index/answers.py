@@ -11,6 +11,7 @@ from nearcast.index.arrow import arrow, numbers
 from nearcast.index.attributes import satisfied
 from nearcast.index.groups import REAL, STRING, TIME, WHOLE, Groups, Shape
 from nearcast.index.lexicon import Speller
+from nearcast.index.ordering import in_order
 from nearcast.index.rows import frozen
 from nearcast.index.spelling import FEW_STRINGS
 from nearcast.index.top_terms import places, reached_by
@@ -75,8 +76,7 @@ class Answer:
     def __init__(self, query: AggregateQuery, groups: Groups) -> None:
         self.query, self.groups = query, groups
         self.alone = not query.group_by and not len(groups)  # one row, of no posts
-        self._attributes: dict[str, Values] = {}
-        self._places: dict[str, np.ndarray] = {}  # among the strings that are spelt, of attributes of strings only
+        self._known: dict[str, np.ndarray | None] = {}  # places of strings, by attribute
 
     def rows(self) -> np.ndarray:
         """The groups that are in the answer, in its order."""
@@ -93,40 +93,44 @@ class Answer:
             kept = first <= np.partition(first, query.limit - 1)[query.limit - 1]
             rows, first = rows[kept], first[kept]
         keys = [first, *(self._key(each, rows) for each in order[1:])]
-        return rows[np.lexsort(keys[::-1])][: query.limit]
+        return rows[in_order(keys)][: query.limit]
 
     def _key(self, ordering: Ordering, rows: np.ndarray) -> np.ndarray:
         of = ordering.value
-        ranks = self._ranks(of)[rows] if isinstance(of, str) else self.values(of, rows).ranks()
+        ranks = self._ranks(of, rows) if isinstance(of, str) else self.values(of, rows).ranks()
         return np.where(ranks == LAST, LAST, -ranks) if ordering.descending else ranks
 
     def values(self, of: Measure | str, rows: np.ndarray) -> Values:
         """An attribute of some groups, or an aggregate that is one value."""
-        return (self._attribute(of) if isinstance(of, str) else self._measure(of)).take(rows)
+        return self._attribute(of, rows) if isinstance(of, str) else self._measure(of).take(rows)
 
-    def _attribute(self, name: str) -> Values:
-        """Of all groups."""
-        found = self._attributes.get(name)
-        if found is None:
-            groups = self.groups
-            at = groups.shape.by.index(name)
-            kinds, values = groups.kinds[:, at], groups.values[:, at]
-            strings, spelt = NO_STRINGS, kinds == STRING
-            if spelt.all() and len(groups):
-                self._places[name] = places = np.searchsorted(groups.spelling.hashes, values)
-                strings = groups.spelling.strings.take(arrow(places))
-            elif spelt.any():
-                places = np.searchsorted(groups.spelling.hashes, np.where(spelt, values, 0))
-                indices = pc.if_else(arrow(spelt), arrow(places), pa.scalar(None, pa.int64()))
-                strings = groups.spelling.strings.take(indices)
-            found = self._attributes[name] = Values(kinds, values, strings)
-        return found
+    def _attribute(self, name: str, rows: np.ndarray) -> Values:
+        groups, places, strings = self.groups, self._places(name), NO_STRINGS
+        at = groups.shape.by.index(name)
+        kinds, values = groups.kinds[:, at][rows], groups.values[:, at][rows]
+        if places is not None:
+            strings = groups.spelling.strings.take(arrow(places[rows]))
+        elif (spelt := kinds == STRING).any():
+            some = np.searchsorted(groups.spelling.hashes, np.where(spelt, values, 0))
+            indices = pc.if_else(arrow(spelt), arrow(some), pa.scalar(None, pa.int64()))
+            strings = groups.spelling.strings.take(indices)
+        return Values(kinds, values, strings)
 
-    def _ranks(self, name: str) -> np.ndarray:
-        """Of all groups by an attribute; strings by the ranks of all that are spelt, where these are few."""
-        values, places = self._attribute(name), self._places.get(name)
+    def _places(self, name: str) -> np.ndarray | None:
+        """Where the values of all groups are among the strings that are spelt; None where one is no string."""
+        if name not in self._known:
+            groups, at = self.groups, self.groups.shape.by.index(name)
+            strings = len(groups) > 0 and bool((groups.kinds[:, at] == STRING).all())
+            self._known[name] = np.searchsorted(groups.spelling.hashes, groups.values[:, at]) if strings else None
+        return self._known[name]
+
+    def _ranks(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """By an attribute; strings by the ranks of all that are spelt, where these are few."""
+        places = self._places(name)
         few = len(self.groups.spelling.hashes) <= max(FEW_STRINGS, len(self.groups))
-        return self.groups.spelling.ranks[places] if places is not None and few else values.ranks()
+        if places is not None and few:
+            return self.groups.spelling.ranks[places[rows]]
+        return self._attribute(name, rows).ranks()
 
     def _measure(self, measure: Measure) -> Values:
         groups = self.groups

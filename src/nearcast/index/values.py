@@ -127,7 +127,7 @@ class Values:
         target = {WHOLE: pa.int64(), REAL: pa.float64(), TIME: ATTRIBUTE_KINDS["t"], TRUTH: pa.bool_()}[kind]
         flat = arrow(self.values.view(np.float64)) if kind == REAL else arrow(self.values)
         if self.uniform == kind:
-            return flat.cast(target)
+            return flat if flat.type.equals(target) else flat.cast(target)
         return pc.if_else(arrow(self.kinds == kind), flat, pa.scalar(None, flat.type)).cast(target)
 
     def table(self, name: str) -> pa.Table:

@@ -9,7 +9,7 @@ is how every one of them complains.
 
 from nearcast.language.checks import check_attributes, check_kinds, check_numbers, check_search, check_subscription
 from nearcast.language.dnf import to_dnf
-from nearcast.language.encode import decode_code, encode_query
+from nearcast.language.encode import decode_code, encode_conditions, encode_query
 from nearcast.language.keywords import parse_contains
 from nearcast.language.parser import parse
 from nearcast.language.places import parse_region
@@ -21,6 +21,7 @@ __all__ = [
     "check_search",
     "check_subscription",
     "decode_code",
+    "encode_conditions",
     "encode_query",
     "parse",
     "parse_contains",

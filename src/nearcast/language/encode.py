@@ -41,15 +41,21 @@ def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:
     frequent terms, aggregates and the most relevant: it slides with a subscription, which no clock is known for, and
     does not bound its posts. A query that nothing can match has the empty time [0, 0).
     """
+    columns: Any = getattr(query, "columns", None)  # frequent terms have none
+    if isinstance(query, AggregateQuery):
+        columns = _aggregates(query)
+    told = None if columns is None else json.dumps(columns)
+    return {**encode_conditions(query, clock), "columns": told, **_asked(query)}
+
+
+def encode_conditions(query: Conditions, clock: int | None = None) -> dict[str, Any]:
+    """As `encode_query`, without what is asked of the posts that meet the conditions: all that a search needs."""
     kind, box, shape = regions.encode(query.region)
     min_lon, min_lat, max_lon, max_lat = box
     since, until = _times(query, clock)
     code = encode_expression(query.text)
     if code is None or since >= until:
         code, since, until = code or [], 0, 0
-    columns: Any = getattr(query, "columns", None)  # frequent terms have none
-    if isinstance(query, AggregateQuery):
-        columns = _aggregates(query)
     predicates = [[each.name, each.op, list(each.values)] for each in query.predicates]
     return {
         "region_kind": kind,
@@ -63,8 +69,6 @@ def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:
         "until": until,
         "life": NEVER if query.life is None else query.life,
         "predicates": json.dumps(predicates) if predicates else None,
-        "columns": None if columns is None else json.dumps(columns),
-        **_asked(query),
     }
 
 

@@ -15,7 +15,7 @@ from nearcast.cache.partials import Partial, combined
 from nearcast.cache.snapshot import Searched, Segments
 from nearcast.index.aggregate import aggregate, merge, search_groups, takes_all
 from nearcast.index.aggregate_rows import FEW_ROWS, aggregate_several
-from nearcast.index.answers import shape_of
+from nearcast.index.answers import NO_TERMS, shape_of
 from nearcast.index.groups import Groups, Shape
 from nearcast.index.posts import PostSegment
 from nearcast.index.question import Question
@@ -26,6 +26,7 @@ from nearcast.model.queries import AggregateQuery, Query
 from nearcast.reader.coarsely import Coarse
 from nearcast.reader.cores import cores
 from nearcast.reader.found import Answered, Effort
+from nearcast.reader.frequent import TERMS_ALONE, most_frequent
 from nearcast.reader.rows import iso, records
 
 PARALLEL_ROWS = 1_000_000
@@ -80,8 +81,13 @@ def groups_of(
 ) -> tuple[Groups, list[Looked]]:
     """The groups of all segments, and how each was searched; large ones on all cores at once. A small place is searched
     for in all together, where they are known as `several`, the parts being the `chosen`. Where no more than the `top`
-    most frequent terms of a group are asked for, some that are not among them are left out.
+    most frequent terms of a group are asked for, some that are not among them are left out: all others, where terms of
+    all posts are all that is asked for.
     """
+    if several is not None and top and shape == TERMS_ALONE:
+        found = most_frequent(several, np.array(chosen, np.int64), question, top, NO_TERMS)
+        how = found.looked()
+        return found.groups, [how[n] for n in chosen]
     if several is not None and is_small(question) and not shape.terms:
         hits = search_range_in(several, np.array(chosen, np.int64), question)
         how = hits.looked()
@@ -96,10 +102,10 @@ def groups_of(
         return (segment, hits.rows) if few else aggregate(segment, hits.rows, shape), hits.looked
 
     many = sum(len(segment) > PARALLEL_ROWS for segment, _ in parts) > 1
-    found = list(cores().map(search, parts)) if many else [search(part) for part in parts]
-    some = [each for each, _ in found if isinstance(each, Groups)]
-    together = aggregate_several([each for each, _ in found if not isinstance(each, Groups)], shape)
-    return merge([together, *(likely(some, top) if top else some)]), [looked for _, looked in found]
+    searched = list(cores().map(search, parts)) if many else [search(part) for part in parts]
+    some = [each for each, _ in searched if isinstance(each, Groups)]
+    together = aggregate_several([each for each, _ in searched if not isinstance(each, Groups)], shape)
+    return merge([together, *(likely(some, top) if top else some)]), [looked for _, looked in searched]
 
 
 def is_small(question: Question) -> bool:
@@ -164,7 +170,8 @@ def given_once(given: Given, version: int, query: AggregateQuery, answer: Callab
     found = given.find(version, key)
     if found is None:
         found = answer()
-        given.note(version, key, replace(found, cached=f"{found.cached}; asked before"), found.table.nbytes)
+        again = replace(found, cached=f"{found.cached}; asked before")
+        given.note(version, key, again, lambda: int(again.table.nbytes))
     return found
 
 
@@ -172,5 +179,4 @@ def asks_for_attributes(query: Query) -> bool:
     """Whether it is an aggregate that speaks of attributes."""
     if not isinstance(query, AggregateQuery):
         return False
-    shape = shape_of(query)
-    return bool(query.predicates or shape.by or shape.measured)
+    return bool(query.predicates or query.group_by or shape_of(query).measured)

@@ -2,7 +2,6 @@
 most relevant posts of Skype.
 """
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,9 +22,8 @@ from nearcast.index.posts import PostSegment
 from nearcast.index.question import NOTHING, Question
 from nearcast.index.search_nearest import NearInSeveral, search_nearest
 from nearcast.index.search_range import HitsInSeveral, Looked, meets_predicates, search_range_in
-from nearcast.index.search_terms import FEW_WANTED, CountedTerms, Counting, count_terms_in, greatest
 from nearcast.index.several import Several
-from nearcast.language import check_attributes, check_kinds, check_numbers, check_search, encode_query, parse
+from nearcast.language import check_attributes, check_kinds, check_numbers, check_search, encode_conditions, parse
 from nearcast.model.errors import BadInput
 from nearcast.model.ops import BEGINNING
 from nearcast.model.posts import ATTRIBUTE_KINDS
@@ -48,9 +46,9 @@ from nearcast.reader.aggregated import (
 )
 from nearcast.reader.approximate import bounded_terms
 from nearcast.reader.coarsely import is_for_coarse_slots, with_coarse
-from nearcast.reader.cores import cores
 from nearcast.reader.dictionary import spelt, spelt_words
 from nearcast.reader.found import Counted, Effort, Found, Hit, ordered, pick
+from nearcast.reader.frequent import Frequent, most_frequent
 from nearcast.reader.newest import Cut
 from nearcast.reader.relevant import find_relevant
 from nearcast.reader.segments import OpenFiles
@@ -63,7 +61,6 @@ from nearcast.state.terms import TermTable
 from nearcast.text.tokenizer import Tokenizer
 
 Answer = Found | Counted | Aggregated
-PARALLEL = 5_000  # tables to add, which take some 5 ms
 MORE = 8  # times as many of the nearest are looked at, where attributes have rejected some
 
 
@@ -207,14 +204,11 @@ class Reader:
         """The k terms that occur in most posts, ties by term."""
         stop = stop_terms(stop_words, self.tokenizer)
         question = self.question(query)
-        few = query.k + len(stop) <= FEW_WANTED
-        counted = _count(*self.several(question, ()), question, Counting.SOME if few else Counting.MORE)
-        terms, sums, parts = greatest(counted, query.k, stop)
-        words = spelt(self.dictionary, terms) if len(terms) else []
-        best = sorted(zip(words, sums.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))[: query.k]
-        effort = self.effort(question, lambda: self._named([*counted, *parts]))
-        posts = sum(int(part.posts.sum()) for part in parts)
-        return Counted(tuple(word for word, _ in best), tuple(n for _, n in best), posts, effort)
+        found = most_frequent(*self.several(question, ()), question, query.k, stop)
+        words = spelt(self.dictionary, found.terms) if len(found.terms) else []
+        best = sorted(zip(words, found.counts.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))[: query.k]
+        effort = self.effort(question, lambda: self._named([found]))
+        return Counted(tuple(word for word, _ in best), tuple(n for _, n in best), found.posts, effort)
 
     def aggregate(self, query: AggregateQuery, stop_words: str | Iterable[str] | None = None) -> Aggregated:
         """One row a group, in the order of the query."""
@@ -279,7 +273,7 @@ class Reader:
     def effort(self, question: Question, looked: Callable[[], Iterable[tuple[str, Looked]]]) -> Effort:
         return Effort(looked, len(self.refs), self.manifest.batch, self._exact_since(question))
 
-    def _named(self, searched: Iterable[HitsInSeveral | NearInSeveral | CountedTerms]) -> Iterable[tuple[str, Looked]]:
+    def _named(self, searched: Iterable[HitsInSeveral | NearInSeveral | Frequent]) -> Iterable[tuple[str, Looked]]:
         """How segments were searched, by name; what comes later counts."""
         looked = {number: how for each in searched for number, how in each.looked().items()}
         return [(self.refs[number].name, how) for number, how in looked.items()]
@@ -298,7 +292,7 @@ class Reader:
 
     def question(self, query: Conditions) -> Question:
         clock = BEGINNING if self.manifest.clock is None else self.manifest.clock
-        return Question.of(encode_query(query, clock))
+        return Question.of(encode_conditions(query, clock))
 
     def several(self, question: Question, columns: Sequence[str] | None = None) -> tuple[Several, np.ndarray]:
         """As `segments`, to be searched together: (all that are open, the numbers of those that the time touches)."""
@@ -336,24 +330,6 @@ class Reader:
             return Opened(ref, read_archive(path, question, columns, deletes, self.tokenizer), NOTHING)
         segment = self.files.segment(ref.name)
         return Opened(ref, segment, self.files.gone(self.manifest, ref, segment))
-
-
-def _count(several: Several, chosen: np.ndarray, question: Question, counting: Counting) -> list[CountedTerms]:
-    """The counts of the segments: at once, for threads take a while to wake; but where the largest had much to add up,
-    the others by all cores, as counting leaves the interpreter free.
-    """
-    largest_first = chosen[np.argsort(-several.rows[chosen], kind="stable")]
-    first, rest = largest_first[:1], largest_first[1:]
-
-    def count(some: np.ndarray) -> CountedTerms:
-        return count_terms_in(several, some, question, counting)
-
-    main = count(first)
-    share = several.rows[rest].sum() / max(1, several.rows[first].sum())
-    if main.effort * share < PARALLEL:
-        return [main, count(rest)]
-    threads = os.cpu_count() or 1
-    return [main, *cores().map(count, [rest[n::threads] for n in range(threads)])]
 
 
 def _narrowed(question: Question, times: list[np.ndarray], limit: int | None) -> Question:
