@@ -10,9 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from nearcast.index.posts import PostSegment
+from nearcast.model.errors import BadInput
 from nearcast.pipeline.align import align
 from nearcast.pipeline.plan import Settings, open_router
 from nearcast.reader.reader import Reader
+from nearcast.sources.iso_times import MIN_TIME
 from nearcast.state.directory import StateDirectory
 from nearcast.state.manifest import ARCHIVE, DELETES, ENDS, POSTS, REJECTS, RESULTS, SUBSCRIPTIONS, TERMS
 from nearcast.state.results import LATE
@@ -234,3 +236,37 @@ def test_a_post_older_than_retention_is_reported_late_and_not_stored(tmp_path: P
     assert {result[1] for result in outbox(state)} == {1, 2, 4}
     assert {row["id"] for row in Reader(state).search("SELECT * FROM stream")} == {1, 2, 4}
     assert state.newest().counts["late"] == 1
+
+
+def test_a_post_of_the_year_1_goes_to_the_archive(tmp_path: Path) -> None:
+    """Programs that know no time write that; its slot begins before the calendar of Python does."""
+    settings = Settings(workers=1, retention=2 * HOUR)
+    ancient = {**post(3, 0), "ts": MIN_TIME}
+    batches = [Batch([], [ancient, post(1, 0)]), Batch([], [post(2, 300)]), Batch([], [post(4, 301)])]
+    state = run(tmp_path, settings, batches, sample=FIRST)
+    assert {row["id"] for row in Reader(state).search("SELECT * FROM stream")} == {1, 2, 3, 4}
+    assert state.newest().counts["expired"] == 1
+
+
+def test_a_post_that_is_in_the_archive_is_not_stored_again_when_posts_are_kept_longer(tmp_path: Path) -> None:
+    short = Settings(workers=2, retention=2 * HOUR, slot=HOUR)
+    subscribe = {"op": "subscribe", "id": "q", "sql": "SELECT * FROM stream"}
+    batches = [Batch([subscribe], [post(1, 0), post(2, 300)]), Batch([], [post(3, 301)])]
+    state = run(tmp_path, short, batches, sample=FIRST)
+    assert state.newest().of(ARCHIVE)
+    for longer in (replace(short, retention=None), replace(short, retention=100 * HOUR)):
+        start(state, longer, [])
+        step(state, longer, Batch([], [post(1, 0), post(2, 300)]))
+    assert sorted(row["id"] for row in Reader(state).search("SELECT * FROM stream")) == [1, 2, 3]
+    assert sorted(result[1] for result in outbox(state)) == [1, 2, 3]
+
+
+def test_posts_are_kept_as_long_as_a_window_that_stands(tmp_path: Path) -> None:
+    sql = "SELECT TopK(text, 3) FROM stream WHERE time AFTER '10 hours ago' SYNC 1 hour"
+    long, short = (Settings(workers=2, retention=hours * HOUR, slot=HOUR) for hours in (10, 2))
+    state = run(tmp_path, long, [Batch([{"op": "subscribe", "id": "q", "sql": sql}], [post(1, 0)])], sample=FIRST)
+    with pytest.raises(BadInput, match=r"--retention is shorter than a window of 0\.417 days"):
+        start(state, short, [])
+    start(state, long, [])
+    step(state, long, Batch([{"op": "unsubscribe", "id": "q"}], [post(2, 60)]))
+    start(state, short, [])

@@ -88,7 +88,9 @@ IdfPeriod = Annotated[
 Accents = Annotated[
     bool | None, option("--keep-accents/--fold-accents", "Whether café is not cafe; fixed when the state is made.")
 ]
-BatchPosts = Annotated[int, option("--batch-posts", "At most so many posts a batch.", min=1)]
+BatchPosts = Annotated[
+    int, option("--batch-posts", "At most so many posts a batch, of lines of text about so many.", min=1)
+]
 Deliver = Annotated[
     Path | None, option("--deliver", "Write results as JSON Lines files into this folder, exactly once.", "DIR")
 ]

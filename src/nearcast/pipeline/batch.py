@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from nearcast.model.errors import BadInput
 from nearcast.pipeline.align import align
 from nearcast.pipeline.balance import rebalance
 from nearcast.pipeline.commit import commit_batch, following
@@ -16,8 +17,9 @@ from nearcast.pipeline.plan import Plan, open_frequencies
 from nearcast.pipeline.route import route_ops, route_posts, route_rejects
 from nearcast.pipeline.sampling import op_sample, own_sample, post_sample
 from nearcast.pipeline.second_round import second_round
-from nearcast.pipeline.settings import DERIVE, IDF_PERIOD, Settings
+from nearcast.pipeline.settings import DAY, DERIVE, IDF_PERIOD, Settings
 from nearcast.pipeline.work import work
+from nearcast.reader.subscriptions import Subscriptions
 from nearcast.routing.routers import BLIND, DEFAULT, build
 from nearcast.routing.sample import Sample
 from nearcast.routing.table import RoutingTable
@@ -44,6 +46,7 @@ def begin(state: StateDirectory, settings: Settings, sample: Given = None, ops: 
     gives each worker its subscriptions.
     """
     manifest = with_derived(state, settings, create(state, settings))
+    check_windows(state, settings)
     if manifest.router is None:
         return first_router(state, settings, manifest, given(sample), ops)
     plan = Plan(str(state.root), manifest, settings, manifest.batch)
@@ -54,6 +57,17 @@ def begin(state: StateDirectory, settings: Settings, sample: Given = None, ops: 
             seen = seen if posts is None else replace(seen, posts=post_sample(posts, plan.tokenizer))
         return commit(state.manifests, manifest, with_router(state, settings, manifest, seen))
     return manifest
+
+
+def check_windows(state: StateDirectory, settings: Settings) -> None:
+    """No window that stands may be longer than posts are kept from now on, of which its terms are counted."""
+    if settings.retention is None or settings.keep == "none":
+        return
+    if (longest := Subscriptions(state).longest_window()) > settings.retention:
+        raise BadInput(
+            f"--retention is shorter than a window of {longest / DAY:.3g} days that a subscription reports on: "
+            "keep posts as long, or unsubscribe it first (nearcast subscriptions shows all)"
+        )
 
 
 def with_derived(state: StateDirectory, settings: Settings, manifest: Manifest) -> Manifest:

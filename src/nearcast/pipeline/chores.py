@@ -6,7 +6,6 @@ so that none takes long.
 """
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -128,7 +127,7 @@ class Chores(Rewriting):
         refs = []
         for number in np.unique(slots):
             part = archived_table(table.filter(pa.array(slots == number)).drop_columns(["leaf", "terms"]))
-            begin = datetime.fromtimestamp(int(number) * slot / 1e6, UTC).strftime("%Y-%m-%dT%H%M")
+            begin = str(np.datetime64(int(number) * slot, "us").astype("datetime64[m]")).replace(":", "")
             name = f"archive/slot={begin}/{self.name(POSTS).rsplit('/', 1)[1]}"
             size = write_parquet(self.plan.state.path(name, ".parquet"), part)
             ts = part["ts"].cast(pa.int64()).to_numpy()

@@ -165,7 +165,7 @@ def explained(error: Exception, pipeline: Pipeline) -> NearcastError:
         )
     lines = [line.strip() for line in text.splitlines() if re.match(r"\s*[\w.]+(Error|Exception): ", line)]
     return NearcastError(
-        f"the stream stopped: {lines[-1] if lines else text.strip().splitlines()[0]}; run again to go on"
+        f"the stream stopped: {(lines[-1] if lines else text.strip().splitlines()[0]).rstrip('.')}; run again to go on"
     )
 
 

@@ -33,7 +33,7 @@ from nearcast.pipeline.spread import at_home, come_elsewhere, possibly_in, where
 from nearcast.routing.learnt import Learnt
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.files import write_table
-from nearcast.state.manifest import LEDGER, POSTS, RESULTS, TERMS, WINDOW
+from nearcast.state.manifest import ARCHIVE, LEDGER, POSTS, RESULTS, TERMS, WINDOW
 from nearcast.state.manifest import REJECTS as REJECTED
 from nearcast.state.results import LATE, MATCH, Results
 from nearcast.state.terms import TermTable
@@ -106,6 +106,7 @@ class Task(Ops):
                 posts = posts.filter(pa.array(first)).combine_chunks()
             ts = posts["ts"].to_numpy()
             late = ts < (BEGINNING if self.manifest.kept_since is None else self.manifest.kept_since)
+            late |= ts <= max((ref.max_ts for ref in self.manifest.of(ARCHIVE)), default=BEGINNING)
             if settings.retention is not None and self.manifest.clock is not None:
                 late |= ts < self.manifest.clock - settings.retention
             if settings.retention is not None or late.any():

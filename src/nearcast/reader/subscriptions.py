@@ -72,6 +72,17 @@ class Subscriptions:
         found = np.bincount(self._places[:, 4], minlength=3)
         return dict(zip((STANDING, WAITING, ENDED), found.tolist(), strict=True))
 
+    def longest_window(self) -> int:
+        """Of those that stand or wait and report frequent terms, in microseconds; 0 if there are none."""
+        clock = self.reader.manifest.clock
+        now = BEGINNING if clock is None else clock
+        longest = 0
+        for rows, stop in self.parts:
+            if len(rows.beats):
+                some = (stop > np.maximum(now, rows.start)) & (rows.beats[:, 2] > 0)
+                longest = max(longest, int(rows.beats[some, 0].max(initial=0)))
+        return longest
+
     def __len__(self) -> int:
         """How many stand or wait."""
         return int((self._places[:, 4] < 2).sum())
