@@ -6,24 +6,22 @@ less its posts outside as far as the HEAD most frequent words go: those are exac
 many. Only where few posts of a node are inside they are read.
 """
 
-import math
-
 import numpy as np
 from numba import njit
 
-from nearcast.kernels.blocks import APART, BLOCK, COVERS, FAN, relation, time_relation
+from nearcast.kernels.blocks import APART, BLOCK, COVERS, FAN
 from nearcast.kernels.check import is_among
 from nearcast.kernels.counting import TABLE_LEVEL, add_table, count_repeating, count_run, count_single
 from nearcast.kernels.forward import post_at
 from nearcast.kernels.half_bytes import COMMON, FREQUENT, SPAN, WIDE_LEVEL, add_halves, add_several, add_wide, pour
-from nearcast.kernels.head_words import ALL, HALF, ONE, ones, subtract_heads
-from nearcast.kernels.packing import DECIMALS, integer_at, place_at
+from nearcast.kernels.head_words import HALF, ONE, ones, subtract_heads
+from nearcast.kernels.inside import edges_of, mark_inside, relations
+from nearcast.kernels.packing import integer_at, place_at
 from nearcast.kernels.regions import in_region
 from nearcast.kernels.sorting import lower_bound
 from nearcast.kernels.varint import get
 
 ADD, SUBTRACT = np.int32(1), np.int32(-1)
-BEYOND = 200.0  # no place has such a coordinate
 FEW_INSIDE = 24  # posts of a node, which take no longer to read than its table and bits
 
 
@@ -42,7 +40,7 @@ def count_region(
     """
     columns = (fixed, exact, ts_data, ts_width, ts_base, data, starts, gone)
     asked = (kind, west, south, east, north, shape, since, until)
-    edges, fixed_edges = _edges(west, south, east, north)
+    edges = edges_of(west, south, east, north)
     top = levels.size - 2
     first_table = min(TABLE_LEVEL, top)
     posts, singly, added, loose, uncounted = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -61,7 +59,7 @@ def count_region(
     while height:
         height -= 1
         node, level = stack[height], stack_level[height]
-        meets, in_time = _relations(node, boxes, times, asked)
+        meets, in_time = relations(node, boxes, times, asked)
         if meets == APART:
             continue
         covered = meets == COVERS and in_time == COVERS
@@ -91,16 +89,9 @@ def count_region(
         first = levels[max(level - 1, 0)] + place * FAN
         last = min(levels[level], first + FAN)
         if level == 1 and small and at_most:
-            here = np.int64(0)
-            for block in range(first, last):
-                begin, end = block * BLOCK, min(rows, (block + 1) * BLOCK)
-                meets, in_time = _relations(block, boxes, times, asked)
-                singly += 0 if meets == APART or (meets == COVERS and in_time == COVERS) else end - begin
-                for side in range(2):
-                    some = _inside(begin + side * HALF, end, meets, in_time, columns, asked, edges, fixed_edges)
-                    inside[block - first, side] = some
-                    here += np.int64(ones(some))
+            here, looked = mark_inside(first, last, rows, boxes, times, columns, asked, edges, inside)
             posts += here
+            singly += looked
             if here <= FEW_INSIDE:
                 for block in range(first, last):
                     for side in range(2):
@@ -125,16 +116,6 @@ def count_region(
     if waiting:
         pour(sums, counts)
     return posts, singly, added, loose, uncounted
-
-
-@njit(cache=True, nogil=True)
-def _relations(node, boxes, times, asked):
-    """Those of place and time to a node; that of place is APART if either is."""
-    kind, west, south, east, north, shape, since, until = asked
-    in_time = time_relation(since, until, times[2 * node], times[2 * node + 1])
-    if in_time == APART:
-        return APART, in_time
-    return relation(kind, west, south, east, north, shape, boxes[4 * node : 4 * node + 4]), in_time
 
 
 @njit(cache=True, nogil=True)
@@ -185,75 +166,6 @@ def _count_block(begin, end, meets, in_time, columns, asked, counts):
             code, at = get(data, at)
             counts[np.uint64(code if code < rest else rest)] += ADD
     return posts
-
-
-# -- posts inside, as bits ---------------------------------------------------------------------------------------------
-
-
-@njit(cache=True, nogil=True)
-def _inside(begin, end, meets, in_time, columns, asked, edges, fixed_edges):
-    """The bits of the posts [begin, begin + HALF) that are asked for, of which `end` bounds those there are."""
-    if meets == APART or end <= begin:
-        return np.uint64(0)
-    fixed, exact, ts_data, ts_width, ts_base, _, _, gone = columns
-    kind, west, south, east, north, shape, since, until = asked
-    count = min(end - begin, HALF)
-    some = ALL >> np.uint64(HALF - count)
-    if meets != COVERS:
-        some = _in_box(fixed, begin, count, fixed_edges) if fixed.size else _in_box(exact, begin, count, edges)
-    exactly = meets != COVERS and kind > 1
-    left = some if exactly or in_time != COVERS else np.uint64(0)
-    while left:
-        bit = left & (~left + ONE)
-        left ^= bit
-        row = begin + np.int64(ones(bit - ONE))
-        take = True
-        if in_time != COVERS:
-            ts = integer_at(ts_data, ts_width, ts_base, row)
-            take = since <= ts < until
-        if take and exactly:
-            lon, lat = place_at(fixed, exact, row)
-            take = in_region(kind, west, south, east, north, shape, 0, shape.size, lon, lat)
-        if not take:
-            some ^= bit
-    for i in range(lower_bound(gone, begin), lower_bound(gone, begin + count)):
-        some &= ~(ONE << np.uint64(gone[i] - begin))
-    return some
-
-
-@njit(cache=True, nogil=True)
-def _in_box(places, begin, count, edges):
-    """The bits of the places within bounds: no branch, so that the processor takes several at a time."""
-    west, south, east, north, over = edges
-    some = np.uint64(0)
-    for i in range(count):
-        lon, lat = places[np.uint64(2 * (begin + i))], places[np.uint64(2 * (begin + i) + 1)]
-        take = (((lon >= west) & (lon <= east)) != over) & (lat >= south) & (lat <= north)
-        some |= np.uint64(take) << np.uint64(i)
-    return some
-
-
-@njit(cache=True, nogil=True)
-def _edges(west, south, east, north):
-    """Bounds as `_in_box` takes them, of places as they are and as integers over DECIMALS: (west, south, east, north,
-    whether it is the places between west and east that are outside, as over the antimeridian).
-    """
-    over = west > east
-    if over:
-        west, east = np.nextafter(east, np.inf), np.nextafter(west, -np.inf)
-    least_lon, least_lat = _least_fixed(west), _least_fixed(south)
-    most_lon = _least_fixed(np.nextafter(east, np.inf)) - np.int32(1)
-    most_lat = _least_fixed(np.nextafter(north, np.inf)) - np.int32(1)
-    return (west, south, east, north, over), (least_lon, least_lat, most_lon, most_lat, over)
-
-
-@njit(cache=True, nogil=True)
-def _least_fixed(value):
-    """The least integer that is not below a value when divided by DECIMALS."""
-    near = np.int32(math.floor(min(max(value, -BEYOND), BEYOND) * DECIMALS) - 2)
-    while near / DECIMALS < value and near < BEYOND * DECIMALS:
-        near += np.int32(1)
-    return np.int32(near)
 
 
 @njit(cache=True, nogil=True)
