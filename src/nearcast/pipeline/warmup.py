@@ -209,11 +209,14 @@ def words(folder: Path) -> None:
 
 
 def balancing(folder: Path) -> None:
-    """Deciding on an adjustment and carrying it out."""
+    """Deciding on an adjustment and carrying it out: a worker that has subscriptions gets others."""
     posts, _ = normalise(World().posts(0, 300))
     state, settings = StateDirectory(folder / "balanced"), Settings(workers=2, router="qt", ratio=1.0)
     begin(state, settings, posts)
-    ops = {"op": ["subscribe"], "id": [1], "id_text": ["q"], "ts": pa.nulls(1, pa.int64()), "sql": [SUBSCRIPTION]}
+    places = zip(*(posts[name].slice(0, 100).to_pylist() for name in ("lon", "lat")), strict=True)
+    texts = [f"SELECT * FROM stream WHERE loc INSIDE CIRCLE({x}, {y}, 100 km)" for x, y in places]
+    nulls = {"ts": pa.nulls(len(texts), pa.int64()), "id_text": pa.nulls(len(texts), pa.string())}
+    ops = {"op": ["subscribe"] * len(texts), "id": range(len(texts)), **nulls, "sql": texts}
     run_batch(state, settings, ops=pa.table(ops))
     for strategy in ("fg", "local"):
         manifest = run_batch(state, settings, posts=[posts])
