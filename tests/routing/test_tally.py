@@ -27,7 +27,7 @@ def test_counts_are_those_of_counting(sample: Sample, part: tuple[int, int, int,
     for box in sample.queries.boxes:
         first, last = cell(box[0], west, width, CELLS), cell(box[2], west, width, CELLS)
         sides = [(first, last)] if box[0] <= box[2] else [(first, CELLS - 1), (0, last)]
-        if box[0] > box[2] and last >= first:
+        if box[0] > box[2] and last + 1 >= first:  # they meet
             sides = [(0, CELLS - 1)]
         rows = range(cell(box[1], south, height, CELLS), cell(box[3], south, height, CELLS) + 1)
         queries += sum(any(a <= x <= b and y in rows for x in range(x0, x1) for y in range(y0, y1)) for a, b in sides)
