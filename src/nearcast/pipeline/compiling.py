@@ -1,5 +1,6 @@
 """The kernels of a run: compiled while Spark starts and plans, and those for later questions while the stream runs."""
 
+import gc
 import subprocess
 import tempfile
 import threading
@@ -71,6 +72,7 @@ class Kernels:
 
     def stop(self) -> None:
         self.stopped = True
+        gc.enable()  # where `finish` was not come to
         for process in (self.other, self.later, *self.kinds):
             if process is not None:
                 process.terminate()

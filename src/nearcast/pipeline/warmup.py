@@ -7,6 +7,7 @@ compiled first, in two processes, and then what other kinds of subscriptions nee
 (`foreseen`); everything else follows when the stream has had its first posts (`compiling`).
 """
 
+import gc
 import json
 import os
 import subprocess
@@ -73,8 +74,12 @@ SEARCHES = (
 
 
 def posts_and_words(folder: Path) -> None:
-    """Tokenising posts, storing them, reading ops."""
+    """Tokenising posts, routing and storing them, reading ops."""
     write_posts(folder / "fresh", tokenised(LISTED_ROWS))
+    posts, _ = normalise(World().posts(0, 300))
+    state, settings = StateDirectory(folder / "unread"), Settings(workers=1)
+    begin(state, settings, posts.slice(0, 100))
+    run_batch(state, settings, posts=[posts])
     tokenizer = Tokenizer()
     texts = pa.array(["coffee rain"])
     tokenizer.words_of(texts, tokenizer.terms(texts)[0])
@@ -239,17 +244,23 @@ def warm_up() -> None:
 
 
 def other_half(folder: Path) -> "subprocess.Popen[bytes]":
-    """Compile what subscriptions need in another process."""
+    """Compile what subscriptions need in another process. In this one Python's garbage collector, which takes a tenth
+    of the time of compiling and finds little, rests until `finish`.
+    """
+    gc.disable()
     return in_background("warmup.subscriptions", str(folder))
 
 
 def finish(folder: Path, other: "subprocess.Popen[bytes]", stopped: Callable[[], bool] = lambda: False) -> None:
     """Compile what posts need, wait for the other half, and see that nothing was left out."""
-    posts_and_words(folder)
-    other.wait()
-    if not stopped():
-        rest(folder)
-        mark(STREAMING)
+    try:
+        posts_and_words(folder)
+        other.wait()
+        if not stopped():
+            rest(folder)
+            mark(STREAMING)
+    finally:
+        gc.enable()
 
 
 def warm_up_words() -> None:
@@ -293,7 +304,7 @@ def warm_up_later() -> "subprocess.Popen[bytes] | None":
 
 def in_background(call: str, *given: str) -> "subprocess.Popen[bytes]":
     arguments = ", ".join(map(repr, given))
-    code = f"import os; from nearcast.pipeline import warmup; {call}({arguments})"
+    code = f"import gc, os; gc.disable(); from nearcast.pipeline import warmup; {call}({arguments})"
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -304,5 +315,6 @@ def mark(path: Path) -> None:
 
 if __name__ == "__main__":
     warm_up()
+    gc.disable()
     warm_up_words()
     warm_up_searches()
