@@ -4,15 +4,15 @@ A rectangle of cells is (x0, y0, x1, y1), the cells with x0 <= x < x1 and y0 <= 
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.grid import grid_cell
 from nearcast.kernels.sorting import hashed_bound
 
 SCANNED = 32  # entries of one term that are looked at for one post, spread over all of them
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def box_rectangles(boxes, extent, cells):
     """(row, rectangle of cells) of each box; a box that crosses the antimeridian has two where they do not meet."""
     rows = np.empty(2 * boxes.shape[0], np.int64)
@@ -38,7 +38,7 @@ def box_rectangles(boxes, extent, cells):
     return rows[:n].copy(), out[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def node_bounds(node, cells, nodes):
     """The bounding rectangle of each node's cells; (cells, cells, 0, 0) for one without."""
     out = np.zeros((nodes, 4), np.int64)
@@ -53,7 +53,7 @@ def node_bounds(node, cells, nodes):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def least_enlargement(tiles, cells):
     """The tile of each cell: the one whose rectangle grows least in area when it takes the cell in; among equals the
     smallest, then the first.
@@ -72,7 +72,7 @@ def least_enlargement(tiles, cells):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def candidates(post_cells, cells, terms, offsets, filed_terms, filed_starts, filed_rectangles):
     """The number of entries that each post would be checked against: those filed under one of its terms, or under 0,
     whose rectangle has the post's cell. Entries filed_starts[t] to filed_starts[t + 1] - 1 are those of the sorted,

@@ -7,8 +7,8 @@ that are due, so that a beat costs what has changed.
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.growing import grown
 from nearcast.kernels.regions import in_bbox, in_region
 from nearcast.kernels.register import grid_coordinate, z_code
@@ -22,7 +22,7 @@ BITS = 32  # of a coordinate in a Z-order code
 ONE = np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def posts_in_box(z, lon, lat, ts, first, last, box, since, until, picked, count):
     """(picked, count) with those of the posts from `first` to `last`, which lie along the Z-order curve of the world,
     that are in a box (which does not cross the antimeridian) and in the time (since, until].
@@ -62,7 +62,7 @@ def posts_in_box(z, lon, lat, ts, first, last, box, since, until, picked, count)
     return picked, count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_post(post, mask, full, change, starts, codes, local, common, own):
     """Add a post to the tables of those whose region it is in, or take it away."""
     if mask == full:
@@ -78,7 +78,7 @@ def count_post(post, mask, full, change, starts, codes, local, common, own):
         member += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def report_groups(
     z, lon, lat, ts, by_time, rank, starts, codes, parts, prefixes, word_starts, word_data,
     firsts, kinds, boxes, shape, shape_offsets, windows, beats, k, begins, dues, empties, final, listed, list_starts,
@@ -234,7 +234,7 @@ def report_groups(
     return members[:n], ends[:n], skips[:n], row_ends[:n], out_words[:used], out_counts[:used]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def distinct_codes(codes, offsets, numbers):
     """(codes, starts): the words of each post once, by their `numbers`; those with a negative one are left out."""
     out = np.empty(codes.size, np.int32)
@@ -253,7 +253,7 @@ def distinct_codes(codes, offsets, numbers):
     return out[:n], starts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cut_groups(boxes, keys, most, spread):
     """Where groups begin, of rows that lie sorted by key and along a curve: at most `most` rows of one key, whose
     bounding box is at most `spread` times as large as the largest of theirs; what crosses the antimeridian is alone.

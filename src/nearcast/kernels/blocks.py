@@ -8,8 +8,8 @@ antimeridian.
 import math
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import inlined, kernel
 from nearcast.kernels.packing import integer_at, place_at
 from nearcast.kernels.regions import CIRCLE, EVERYWHERE, RADIANS, RECT, haversine_km, in_region
 
@@ -20,7 +20,7 @@ APART, MEETS, COVERS = 0, 1, 2
 _SURE_KM = 1e-6  # far above the rounding of a distance
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def build_tree(fixed, exact, ts_data, ts_width, ts_base, rows):
     """(boxes of 4, times of 2, levels) of all nodes."""
     levels = np.zeros(32, np.int64)
@@ -66,7 +66,7 @@ def build_tree(fixed, exact, ts_data, ts_width, ts_base, rows):
     return boxes, times, levels
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relation(kind, west, south, east, north, shape, box):
     """Whether a region is apart from a box, certainly covers it, or may meet it."""
     if kind == EVERYWHERE:
@@ -113,14 +113,14 @@ def relation(kind, west, south, east, north, shape, box):
     return COVERS if corner else APART
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def time_relation(since, until, low, high):
     if high < since or low >= until:
         return APART
     return COVERS if since <= low and high < until else MEETS
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def least_distance_km(lon, lat, box):
     """A distance that no place of the box is nearer than, and hardly less than that of its nearest place."""
     if box[0] <= lon <= box[2]:
@@ -142,7 +142,7 @@ def least_distance_km(lon, lat, box):
     return max(0.0, best * (1.0 - 1e-12) - _SURE_KM)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def runs_touched(rows, boxes, times, levels, kind, west, south, east, north, shape, since, until, floor=0):
     """Runs of rows [begin, end) whose nodes of the level `floor`, blocks if it is 0, may hold what is asked for:
     (begins, ends, how many rows).

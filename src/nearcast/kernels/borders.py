@@ -6,8 +6,8 @@ that side, or the square of that from that corner; a caching region is what lies
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.packing import place_at
 from nearcast.kernels.quadtree import node_box
 from nearcast.kernels.sorting import lower_bound
@@ -17,7 +17,7 @@ WEST, EAST, SOUTH, NORTH, SOUTH_WEST, SOUTH_EAST, NORTH_WEST, NORTH_EAST = range
 NO_REGION = -1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reach_of(slot, box, lon, lat):
     """How far a place of a node lies from a side or a corner."""
     if slot == WEST:
@@ -33,7 +33,7 @@ def reach_of(slot, box, lon, lat):
     return x * x + y * y
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def overlap_options(box, west, south, east, north, slots, needs):
     """The slots whose region could cover what a region's bounding box and a node have in common, and the reaches it
     needs; returns how many. One if the overlap lies along one side, three if at one corner, else none.
@@ -72,7 +72,7 @@ def overlap_options(box, west, south, east, north, slots, needs):
     return 3
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def all_options(nodes, west, south, east, north):
     """`overlap_options` of many nodes: (number of the node, slot, need), a row each."""
     out_node, out_slot = np.empty(3 * nodes.size, np.int64), np.empty(3 * nodes.size, np.int64)
@@ -87,7 +87,7 @@ def all_options(nodes, west, south, east, north):
     return out_node[:n], out_slot[:n], out_need[:n]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reaches(fixed, exact, rows, nodes, of, slot):
     """The reach of each row in one slot of its node, nodes[of[row]]."""
     out = np.empty(rows.size, np.float64)
@@ -102,7 +102,7 @@ def reaches(fixed, exact, rows, nodes, of, slot):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(nodes, table, extents, used, tick, offsets, rows, held, west, south, east, north):
     """(candidate rows from cached regions, which of the nodes they answer).
 

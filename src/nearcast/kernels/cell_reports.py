@@ -1,15 +1,15 @@
 """Reports of frequent terms summed up from the term tables of cells (`kernels.cell_tables`), a group at a time."""
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.beats import MOST, TOLD
 from nearcast.kernels.cell_tables import count_cells, count_rare
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.growing import grown
 from nearcast.kernels.top_words import best_first, offer, top_words
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def report_cells(
     lon, lat, starts, codes, boxes, levels, table_starts, table_codes, table_counts, totals, numbers, frequent,
     prefixes, word_starts, word_data, firsts, kinds, regions, shape, shape_offsets, k, now, beat, empties, final,

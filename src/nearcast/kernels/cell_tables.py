@@ -7,9 +7,9 @@ afterwards; if so, the posts of the region are looked at for them.
 """
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.blocks import APART, COVERS, MEETS, relation
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.growing import grown
 from nearcast.kernels.regions import EVERYWHERE, RECT, in_region
 from nearcast.kernels.sorting import sort_in_place
@@ -20,7 +20,7 @@ DEPTH = 24
 ONE = np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sorted_codes(picked, starts, codes, ranks):
     """(codes, starts) of some posts: the words of each by their ranks, ascending."""
     begins = np.empty(picked.size + 1, np.int64)
@@ -45,7 +45,7 @@ def sorted_codes(picked, starts, codes, ranks):
     return out, begins
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def build_cells(lon, lat, starts, codes, frequent):
     """(boxes, levels, table_starts, table_codes, table_counts); a table of words below `frequent` for each node above
     the blocks, the first of which has number 0 among tables.
@@ -111,7 +111,7 @@ def build_cells(lon, lat, starts, codes, frequent):
     return boxes, levels, table_starts, table_codes[:used].copy(), table_counts[:used].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meets(kind, box, shape, begin, end, node):
     """How a region lies to the box of a node: `blocks.relation`, with the common case at hand."""
     if kind == EVERYWHERE:
@@ -124,7 +124,7 @@ def meets(kind, box, shape, begin, end, node):
     return relation(kind, box[0], box[1], box[2], box[3], shape[begin:end], node)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_cells(
     lon, lat, starts, codes, boxes, levels, table_starts, table_codes, table_counts,
     kinds, regions, shape, shape_offsets, first, last, frequent, common, own,
@@ -202,7 +202,7 @@ def count_cells(
                         own[m, codes[j]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_rare(
     lon, lat, starts, codes, boxes, levels, kinds, regions, shape, shape_offsets, row, frequent, counts, touched
 ):

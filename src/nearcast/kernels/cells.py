@@ -5,13 +5,14 @@ of a place at level l - 1 is its cell at level l, both coordinates halved. Level
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from nearcast.kernels.compiled import kernel
 
 Z_LEVEL = 24  # cells of about 2 m
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _column(share: float, level: int) -> int:
     """The column (or row) at `share` of the way across, clipped into the grid."""
     count = int(np.int64(1) << np.int64(level))
@@ -23,13 +24,13 @@ def _column(share: float, level: int) -> int:
     return int(place)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cell_xy(lon: float, lat: float, level: int) -> tuple[int, int]:
     """The cell that a place is in, counted from lon -180 eastwards and from lat -90 northwards."""
     return _column((lon + 180.0) / 360.0, level), _column((lat + 90.0) / 180.0, level)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cover(min_lon: float, min_lat: float, max_lon: float, max_lat: float, level: int) -> tuple[int, int, int, int]:
     """The cells of a level that a box touches, as (x, y, columns, rows), each cell once.
 
@@ -47,14 +48,14 @@ def cover(min_lon: float, min_lat: float, max_lon: float, max_lat: float, level:
     return x, y, columns, last_y - y + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cover_count(min_lon: float, min_lat: float, max_lon: float, max_lat: float, level: int) -> int:
     """The number of cells of a level that a box touches."""
     _, _, columns, rows = cover(min_lon, min_lat, max_lon, max_lat, level)
     return columns * rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _spread(value: int) -> np.uint64:
     """The low 32 bits, each followed by a 0."""
     bits = np.uint64(value) & np.uint64(0x00000000FFFFFFFF)
@@ -65,13 +66,13 @@ def _spread(value: int) -> np.uint64:
     return (bits | (bits << np.uint64(1))) & np.uint64(0x5555555555555555)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def morton(x: int, y: int) -> np.uint64:
     """The place of a cell on the Z-curve: x and y (32 bits each) interleaved, x in the even bits."""
     return _spread(x) | (_spread(y) << np.uint64(1))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def z_order(lons: NDArray[np.float64], lats: NDArray[np.float64]) -> NDArray[np.uint64]:
     """The Z-curve position of each place at level 24: sorting by it keeps neighbours together."""
     keys = np.empty(len(lons), np.uint64)

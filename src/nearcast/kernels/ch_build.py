@@ -6,16 +6,16 @@ does so in integers, and what is strictly inside in integers is inside in degree
 """
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.ch_tree import NONE, OWNERS, SPREAD, shift_of
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.growing import grown
 from nearcast.kernels.register import grid_coordinate, z_code
 
 LEAST = 8  # the smallest cell has a side of 2^LEAST units, some 2 m
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def grid_boxes(boxes):
     """(box, least x, least y, greatest x, greatest y) in integers; a box that crosses the antimeridian is two."""
     out = np.empty((2 * boxes.shape[0], 5), np.int64)
@@ -32,7 +32,7 @@ def grid_boxes(boxes):
     return out[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def grow_quadtree(boxes, most, leaves):
     """Where the leaves of the quadtree of some `grid_boxes` begin, unsorted: a cell that overlaps more than `most` of
     them is divided while that helps and there are fewer than `leaves`.
@@ -64,7 +64,7 @@ def grow_quadtree(boxes, most, leaves):
     return out[:found].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaves_of_boxes(boxes, leaves, most):
     """(box, leaf, whether the box covers the leaf) of each leaf that one of some `grid_boxes` overlaps; none of one
     with more than `most`. `leaves` are sorted.
@@ -112,7 +112,7 @@ def leaves_of_boxes(boxes, leaves, most):
     return owners[:n].copy(), labels[:n].copy(), covered[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lay_out_nodes(labels):
     """The nodes over items whose labels (items × levels) are sorted; label 0 is "none", and a node none of whose items
     has a label is left out. Returns (level, child "none") of nodes, (node, label, child) of the rest, and the first
@@ -167,7 +167,7 @@ def lay_out_nodes(labels):
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_children(edges, slots):
     """The open hash table of (node, label) → child."""
     keys, children = np.zeros(slots, np.uint64), np.full(slots, NONE, np.int32)
@@ -181,7 +181,7 @@ def hash_children(edges, slots):
     return keys, children
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_keys(keys, owners, labels, slots):
     """The open hash table of (key, owner) → label, which is never 0."""
     out, out_owners = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)

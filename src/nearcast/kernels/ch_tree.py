@@ -10,8 +10,8 @@ queries lies in the nearest caches all the time.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import inlined, kernel
 from nearcast.kernels.growing import grown
 from nearcast.kernels.standing import MISSING, STRING, TIME, check
 
@@ -48,7 +48,7 @@ class Tree(NamedTuple):
     entry_terms: np.ndarray
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def shift_of(slots):
     """By how much a 64-bit hash is shifted to be one of so many slots, a power of two from 2 on."""
     bits = 0
@@ -57,7 +57,7 @@ def shift_of(slots):
     return np.uint64(64 - bits)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_labels(level, begin, end, tree, posts, values, labels, filled, starts):
     """The labels that a level gives to some posts, written from `filled` on: those of the i-th lie from `starts[level,
     i]` to `starts[level, i + 1]`. Returns where they end.
@@ -129,7 +129,7 @@ def find_labels(level, begin, end, tree, posts, values, labels, filled, starts):
     return filled
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(begin, end, tree, labels, starts, stack, near):
     """(post, entry) of each query in the leaves that posts reach. Returns their number and the array, a larger one if
     need be.
@@ -168,7 +168,7 @@ def descend(begin, end, tree, labels, starts, stack, near):
     return found, near
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk(tree, conditions, posts, values, inactive, begin, out_posts, out_rows):
     """Posts from the `begin`th on, until done or until the output is full. Returns (number of pairs, next post to do,
     queries looked at in leaves).
@@ -197,7 +197,7 @@ def walk(tree, conditions, posts, values, inactive, begin, out_posts, out_rows):
     return found, count, looked
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def label_visits(tree, posts, values, level, sizes):
     """Over all posts, the sum of `sizes[label]` over the labels that a level gives them."""
     count = posts.lon.size

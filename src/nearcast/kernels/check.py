@@ -1,8 +1,8 @@
 """Checking stored posts one by one: place, time, words, whether deleted. What every way of searching ends with."""
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.forward import post_at
 from nearcast.kernels.match import distinct_terms, first_true_key
 from nearcast.kernels.packing import integer_at, place_at
@@ -11,7 +11,7 @@ from nearcast.kernels.sorting import lower_bound
 from nearcast.kernels.varint import get
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def has_words(code, data, starts, row, terms, scratch):
     """Whether a post satisfies a keyword expression; (answer, scratch space, which may have grown)."""
     at = post_at(data, starts, row)
@@ -31,7 +31,7 @@ def has_words(code, data, starts, row, terms, scratch):
     return ok, terms, scratch
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_among(gone, row):
     """Whether a row is in a sorted list."""
     if not gone.size:
@@ -40,7 +40,7 @@ def is_among(gone, row):
     return at < gone.size and gone[at] == row
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def check_rows(
     rows, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
     kind, west, south, east, north, shape, code, since, until,
@@ -61,7 +61,7 @@ def check_rows(
     return _checked(out[:found], fixed, exact, data, starts, gone, kind, west, south, east, north, shape, code)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def check_runs(
     begins, ends, drivers, enough, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
     kind, west, south, east, north, shape, code, since, until,
@@ -103,7 +103,7 @@ def check_runs(
     return kept, looked
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _checked(rows, fixed, exact, data, starts, gone, kind, west, south, east, north, shape, code):
     """Those of the rows, whose place is in the box and time is right, that satisfy the rest; `rows` is written over.
 
@@ -136,7 +136,7 @@ def _checked(rows, fixed, exact, data, starts, gone, kind, west, south, east, no
     return rows[:found]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_with_ids(data, width, base, count, ids):
     """The rows whose id is among `ids`, which are sorted."""
     out = np.empty(16, np.int64)

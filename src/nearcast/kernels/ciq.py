@@ -7,23 +7,23 @@ theta - alpha * nearness, with the nearness that the cell allows.
 """
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.blocks import least_distance_km
 from nearcast.kernels.cells import cell_xy, morton
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.relevance import cosine, nearness, score_of
 from nearcast.kernels.sorting import lower_bound
 
 WIDE = 4e-6  # what rounding in single precision may hide, of a score
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cell_number(x, y, level):
     """Cells of all levels in one row of numbers: those of level 1 first."""
     return np.int64(morton(x, y)) + ((np.int64(1) << (2 * level)) - 4) // 3
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cover_words(rows, numbers, firsts, offsets, weights, lon, lat, alpha, reach, theta, levels, terms, keys, own, need):
     """A posting for each word and cell of each subscriber: key (cell, then term), weight times 1 - alpha, and need."""
     n = 0
@@ -53,7 +53,7 @@ def cover_words(rows, numbers, firsts, offsets, weights, lon, lat, alpha, reach,
                     n += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match_covered(
     begin, levels, term_count, runs, run_starts, owners, own, need, numbers, part, home, theta,
     lon, lat, alpha, reach, words, offsets, weights, post_lon, post_lat, terms, starts, heights,

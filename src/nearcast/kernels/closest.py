@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.regions import EARTH_RADIUS_KM, RADIANS, haversine_km
 
 SLACK = 1e-11  # radians, as in geo.regions: far above the rounding of a distance
@@ -12,7 +12,7 @@ DEGREES = 180.0 / math.pi
 FEW = 24  # up to so many, insertion sorts fastest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def circle_boxes(points, km):
     """A box around each circle (lon, lat of `points`, radius `km`), as geo.regions makes it; the world for infinity."""
     out = np.empty((km.size, 4), np.float64)
@@ -37,7 +37,7 @@ def circle_boxes(points, km):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def near_pairs(posts, rows, lon, lat, points, limits):
     """(posts, rows, km) of the pairs that are no farther apart than the row's limit."""
     kept_posts, kept_rows = np.empty(posts.size, np.int64), np.empty(posts.size, np.int64)
@@ -55,7 +55,7 @@ def near_pairs(posts, rows, lon, lat, points, limits):
     return kept_posts[:n].copy(), kept_rows[:n].copy(), km[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest_order(groups, km, count):
     """(the order by group, then distance; whether two of one group are equally far). Groups are below `count`."""
     starts = np.zeros(count + 1, np.int64)

@@ -1,15 +1,15 @@
 """Cells of one degree and a region: which it may meet, which it covers, and which have their middle in it."""
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.blocks import APART, COVERS, relation
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.regions import in_region
 
 COLUMNS = 360
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cells_and_region(cells, kind, west, south, east, north, shape):
     """(may meet, certainly covered, middle inside) of each cell, numbered row by row from the south-west."""
     out = np.zeros((3, cells.size), np.bool_)

@@ -7,9 +7,9 @@ in order of frequency, so a short array holds all that can be frequent, and stay
 """
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.blocks import BLOCK, FAN
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.forward import post_at
 from nearcast.kernels.match import FEW
 from nearcast.kernels.sorting import sort_in_place
@@ -18,7 +18,7 @@ from nearcast.kernels.varint import FROM_TWO, PADDING, get, put
 TABLE_LEVEL = 3  # nodes of BLOCK · FAN³ = 65,536 posts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_repeating(data, at, end, counts, weight):
     """Add the words of a post that has one twice, each once. The code 0 counts nothing that matters."""
     codes = np.empty(end - at, np.int64)
@@ -44,7 +44,7 @@ def count_repeating(data, at, end, counts, weight):
             counts[codes[i]] += weight
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_run(data, at, posts, counts, weight):
     """Add the words of `posts` posts whose records begin at `at`, each so often; returns where the next record is.
 
@@ -63,7 +63,7 @@ def count_run(data, at, posts, counts, weight):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_single(data, starts, row, counts, weight):
     """Add the words of one post."""
     head, at = get(data, post_at(data, starts, row))
@@ -77,7 +77,7 @@ def count_single(data, starts, row, counts, weight):
         counts[np.uint64(code if code < rest else rest)] += weight
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_table(tables, begin, end, counts):
     at = begin
     code = np.int64(0)
@@ -91,7 +91,7 @@ def add_table(tables, begin, end, counts):
         counts[np.uint64(code)] += np.int32(count)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put_table(counts, words, least, out, at):
     """Write the counts above `least`, which is 0 or 2ⁿ - 1, of the codes from 1 to `words`, each without its last n
     bits; returns where the next table goes. A loop of its own: where `out` may be replaced it takes ten times as long.
@@ -112,7 +112,7 @@ def put_table(counts, words, least, out, at):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_tables(data, starts, rows, words, levels):
     """(tables, table_starts): of the nodes of level TABLE_LEVEL and above but the root, in the order of nodes.
 
@@ -145,14 +145,14 @@ def write_tables(data, starts, rows, words, levels):
     return out[: at + PADDING].copy(), table_starts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_rows(data, starts, rows, counts):
     """Add the words of some posts."""
     for i in range(rows.size):
         count_single(data, starts, rows[i], counts, np.int32(1))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nth_largest(counts, totals, n):
     """The n-th largest of the counts, 0 if fewer than n are above 0; code 0 is none.
 
@@ -191,7 +191,7 @@ def nth_largest(counts, totals, n):
         stop *= 4
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def codes_from(counts, totals, least):
     """The codes, but 0, whose count is at least this."""
     n = np.int64(0)

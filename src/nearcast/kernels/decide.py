@@ -1,14 +1,14 @@
 """What each op of a batch does, one id after the other: the rules of subscribing, repeating, replacing and ending."""
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.match import ends_at
 
 UNKNOWN, FRESH, SAME, REPLACES, ENDS = 0, 1, 2, 3, 4
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decide(
     starts, subscribing, moment, digest, since, until, life, seqs, now, first_post, known_seq, known_digest, known_end
 ):  # fmt: skip

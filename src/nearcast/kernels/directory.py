@@ -15,7 +15,8 @@ then one sign of 256 bits and a binary search a cell; both were slower.)
 """
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import inlined, kernel
 
 TAG_BITS = 23
 CELL_BITS = 41  # 5 for the level, 36 for a cell of level 18
@@ -25,7 +26,7 @@ PER_WORD = 8
 MOST_WORD_BITS = 16  # with 6 bits for the bit, less than TAG_BITS
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def spread(value):
     """The low 32 bits of a value with a zero before each bit."""
     v = np.uint64(value) & np.uint64(0xFFFFFFFF)
@@ -36,25 +37,25 @@ def spread(value):
     return (v | (v << np.uint64(1))) & np.uint64(0x5555555555555555)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def cell_code(level, z_code):
     """The code of the cell of a level that holds the place with this 64-bit Z-order code."""
     return (np.uint64(level) << np.uint64(36)) | (z_code >> np.uint64(64 - 2 * level) if level else np.uint64(0))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def sort_key(cell, term):
     """Cell and tag in one word, by which entries are sorted."""
     return (cell << np.uint64(TAG_BITS)) | (term >> np.uint64(CELL_BITS))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def tag_of(term):
     """The part of a term by which an entry is told from others of its cell."""
     return term >> np.uint64(CELL_BITS)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def word_bits(entries):
     """The logarithm of the number of words of a cell with so many entries."""
     bits = np.int64(0)
@@ -63,7 +64,7 @@ def word_bits(entries):
     return bits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lay_out(keys):
     """Cells, starts, signs, bases and tags from sorted keys."""
     cell_count = word_count = begin = 0
@@ -101,7 +102,7 @@ def lay_out(keys):
     return cells, starts, signs, bases, tags
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def laid_keys(cells, starts, bases, tags):
     """The sorted keys again, from which several directories are merged."""
     keys = np.empty(tags.size, np.uint64)
@@ -111,7 +112,7 @@ def laid_keys(cells, starts, bases, tags):
     return keys
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merge_sorted(keys, entries, more_keys, more_entries):
     """Two sorted runs of directory pairs as one."""
     size = keys.size + more_keys.size
@@ -127,7 +128,7 @@ def merge_sorted(keys, entries, more_keys, more_entries):
     return out_keys, out_entries
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def seek(cells, cell, cursor):
     """The first position from `cursor` on whose cell is not before `cell`: a gallop, since posts come in Z-order."""
     n = cells.size

@@ -5,13 +5,13 @@ boundary before tags; the others are numbered by frequency, so the frequent ones
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.growing import grown
 from nearcast.kernels.varint import FROM_THREE, FROM_TWO, GROUP, GROUP_BITS, PADDING, TWO, get, put, put_size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_forward(codes, offsets, repeats, ranks):
     """(data, starts) of posts; `ranks` turns a first-seen number into a code."""
     posts = offsets.size - 1
@@ -40,7 +40,7 @@ def write_forward(codes, offsets, repeats, ranks):
     return out[: at + PADDING], starts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def post_at(data, starts, row):
     """Where the record of a post begins."""
     at = starts[row >> GROUP_BITS]
@@ -50,7 +50,7 @@ def post_at(data, starts, row):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forward_codes(data, starts, rows):
     """(codes, offsets) of some posts."""
     offsets = np.empty(rows.size + 1, np.int64)

@@ -1,8 +1,8 @@
 """A uniform grid over an extent, and the textual summary that tells in which of its cells a post is wanted."""
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import inlined, kernel
 from nearcast.kernels.growing import grown
 from nearcast.kernels.mix import mix, pair_hash
 
@@ -11,13 +11,13 @@ RECENT = 1 << 13
 WIDE = 64  # a query over more cells than this is summarised once for all of them
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def grid_cell(value, origin, span, cells):
     at = np.int64((value - origin) / span * cells) if value > origin else np.int64(0)
     return at if at < cells else cells - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def grid_leaves(lon, lat, extent, cells):
     """The cell of each place; what lies outside the extent belongs to the border cells."""
     out = np.empty(lon.size, np.int32)
@@ -27,24 +27,24 @@ def grid_leaves(lon, lat, extent, cells):
     return out
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def summary_bit(cell, term):
     """The bit of a summary for (cell, term); cell -1 stands for all cells."""
     return bit_of(mix(np.uint64(cell + 1)), term)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def bit_of(here, term):
     """The same for a cell that is mixed already."""
     return np.int64(pair_hash(here, term) >> np.uint64(64 - SUMMARY_BITS))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def has_bit(bitmap, position):
     return (bitmap[position >> 6] >> np.uint64(position & 63)) & np.uint64(1) != 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def summary_positions(rows, terms, boxes, extent, cells):
     """The bits that the subscriptions filed as (row, term) set; of those that come again soon, most come once."""
     recent = np.full(RECENT, -1, np.int64)
@@ -72,13 +72,13 @@ def summary_positions(rows, terms, boxes, extent, cells):
     return out[:n]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def set_bits(bitmap, positions):
     for i in range(positions.size):
         bitmap[positions[i] >> 6] |= np.uint64(1) << np.uint64(positions[i] & 63)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def may_match(cells, terms, offsets, bitmap):
     """Which posts have a term that some subscription of their cell is filed under: no false negatives."""
     out = np.zeros(cells.size, np.bool_)

@@ -5,8 +5,8 @@ posts does not show, and whole numbers are added exactly.
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import inlined, kernel
 from nearcast.kernels.forward import post_at
 from nearcast.kernels.mix import mix, slot_of
 from nearcast.kernels.packing import integer_at
@@ -20,7 +20,7 @@ AHEAD = 8  # keys, whose slots are asked for beforehand
 _SPLIT = 134217729.0  # 2^27 + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def numbered(keys, span):
     """(the number of each key, the first place of each number): numbers are given as keys are first met.
 
@@ -44,7 +44,7 @@ def numbered(keys, span):
     return codes, firsts[:size].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number_directly(keys, table, firsts, codes):
     size = 0
     for i in range(keys.size):
@@ -58,7 +58,7 @@ def _number_directly(keys, table, firsts, codes):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number_some(keys, at, table, firsts, size, codes):
     """Number keys from `at` on, until the table is half full; (where it stopped, how many numbers there are).
 
@@ -87,7 +87,7 @@ def _number_some(keys, at, table, firsts, size, codes):
     return keys.size, size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _spread(keys, firsts, size, slots):
     """The table of the keys met so far, with so many slots."""
     table = np.zeros(2 * slots, np.int64)
@@ -102,7 +102,7 @@ def _spread(keys, firsts, size, slots):
     return table
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def paired(first, width, second):
     """One key for each pair, the second of which is below `width`."""
     out = np.empty(first.size, np.int64)
@@ -111,7 +111,7 @@ def paired(first, width, second):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def picked(codes, rows):
     """The codes of some rows."""
     out = np.empty(rows.size, np.int32)
@@ -120,7 +120,7 @@ def picked(codes, rows):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tally(codes, size):
     """How often each code below `size` occurs."""
     out = np.zeros(size, np.int64)
@@ -129,7 +129,7 @@ def tally(codes, size):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tally_pairs(first, width, second, size):
     """As `tally`, of the keys of pairs."""
     out = np.zeros(size, np.int64)
@@ -138,7 +138,7 @@ def tally_pairs(first, width, second, size):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_coded(codes, wanted, count):
     """The rows, `count` of them, whose code is wanted."""
     out = np.empty(count + 1, np.int64)
@@ -149,7 +149,7 @@ def rows_coded(codes, wanted, count):
     return out[:found]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _add(high, low, more_high, more_low):
     """The sum of two pairs, as a pair."""
     total = high + more_high
@@ -161,7 +161,7 @@ def _add(high, low, more_high, more_low):
     return out, rest - (out - total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _times(high, low, weight):
     """A pair times a whole number, as a pair."""
     if weight == 1:
@@ -178,7 +178,7 @@ def _times(high, low, weight):
     return _add(product, rest, low * factor, 0.0)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _extend(real, before, seen, least, least_low, greatest, greatest_low):
     """Take in the least and the greatest of values of the kinds `seen`, where there were some of the kinds `before`:
     the least is a number where any value is one, the greatest a time.
@@ -195,7 +195,7 @@ def _extend(real, before, seen, least, least_low, greatest, greatest_low):
         real[4], real[5] = greatest, greatest_low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_measured(groups, codes, weights, kinds, high, low, whole, real):
     """Add one attribute's values to those of their groups: value `codes[i]`, of so many posts (one each where there are
     no weights), to group `groups[i]`. `whole` has posts, numbers and the kinds seen of each group; `real` has the sum
@@ -221,7 +221,7 @@ def add_measured(groups, codes, weights, kinds, high, low, whole, real):
             real[group, 0], real[group, 1] = _add(real[group, 0], real[group, 1], more, rest)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_groups(into, posts, counts, numbers, sums, low, least, least_low, greatest, greatest_low, seen, size):
     """Partial aggregates added up: row i of the arrays goes to group `into[i]`. (posts, and the others in one array
     each for whole numbers and doubles, as `add_measured` has them.)
@@ -245,7 +245,7 @@ def add_groups(into, posts, counts, numbers, sums, low, least, least_low, greate
     return out, whole, real
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_words(data, starts, rows, groups, size, words):
     """In how many posts of each group each word occurs: (group, code, posts), by group.
 
@@ -296,7 +296,7 @@ def count_words(data, starts, rows, groups, size, words):
     return out_group[:n], out_code[:n], out_posts[:n]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def time_bounds(order, data, width, base, since, until):
     """Of rows in order of their times, the part [begin, end) whose times are in [since, until)."""
     bounds = np.empty(2, np.int64)

@@ -1,10 +1,11 @@
 """Arrays that turn out too small. NumPy's assignment to a slice would do, but compiling it takes Numba seconds."""
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def grown(values, size):
     """A copy with room for `size` values."""
     out = np.empty(size, values.dtype)
@@ -13,7 +14,7 @@ def grown(values, size):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put_all(out, at, values, begin, end):
     """Write a part of `values` to `out` from `at` on; where it ends there."""
     for i in range(begin, end):

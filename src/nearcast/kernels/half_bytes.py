@@ -8,9 +8,9 @@ is added in the time of a few of the small ones.
 """
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.blocks import BLOCK, FAN
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.counting import add_table, count_run, put_table
 from nearcast.kernels.forward import post_at
 from nearcast.kernels.head_words import HEAD
@@ -26,7 +26,7 @@ WIDE = FAN ** (WIDE_LEVEL - 1)  # nodes of a wide table
 RARE = 1 << 15  # counters that the words beyond the frequent ones share
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_halves(data, starts, rows, words):
     """(halves, tops, beyond, beyond_starts) of the posts [0, SPAN), [SPAN, 2 SPAN) … of a segment, the counts of FAN
     nodes each and those of WIDE nodes, and in how many posts of a node any one word beyond the COMMON and beyond the
@@ -69,7 +69,7 @@ def write_halves(data, starts, rows, words):
     return halves, tops, beyond[: at + PADDING].copy(), beyond_starts, several, wide, rare
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _most_of_rare(data, starts, begin, end, shared):
     """No word beyond the frequent ones occurs more often than this in the posts [begin, end). Words that share one of
     the counters, which are emptied, make it greater.
@@ -86,26 +86,26 @@ def _most_of_rare(data, starts, begin, end, shared):
     return shared.max()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pack(low, high, out):
     for j in range(out.size):
         out[j] = (low[j] & MOST) | (high[j] & MOST) << 4
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(own, counts):
     for j in range(own.size):
         counts[j] += own[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_several(several, half, place, counts):
     """Add the table of FAN nodes, the `place`-th, to counts of the COMMON words or fewer."""
     common = min(COMMON, 2 * half)
     _add(several[place * common : place * common + min(common, counts.size - 1)], counts)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_wide(wide, half, first, last, counts):
     """Add the tables of the nodes [first, last), which are all the nodes of some wide tables; returns how many."""
     begin, end = first // WIDE, (last + WIDE - 1) // WIDE
@@ -114,7 +114,7 @@ def add_wide(wide, half, first, last, counts):
     return end - begin
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_halves(halves, tops, beyond, beyond_starts, first, last, counts, sums, waiting):
     """Add the tables of the nodes [first, last): what is beyond half a byte to `counts`, the rest to `sums`, bytes that
     have had `waiting` tables since they were poured; returns how many they have now.
@@ -139,7 +139,7 @@ def add_halves(halves, tops, beyond, beyond_starts, first, last, counts, sums, w
     return waiting
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pour(sums, counts):
     """Add the bytes to the counts and empty them; returns 0, the tables that wait."""
     for j in range(min(sums.size, counts.size - 1)):

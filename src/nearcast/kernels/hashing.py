@@ -1,7 +1,8 @@
 """A stable 64-bit hash of strings: the same on every machine, in every process, for ever (ids are stored under it)."""
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import kernel
 
 _BASIS = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x100000001B3)
@@ -10,7 +11,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_strings(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """FNV-1a of each string `data[offsets[i]:offsets[i + 1]]` (bytes), mixed by splitmix64's finaliser, as int64."""
     hashes = np.empty(offsets.size - 1, np.int64)

@@ -5,10 +5,11 @@ how many bits these have in common with its own: a fiftieth of the time that rea
 """
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from nearcast.kernels.blocks import BLOCK
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.varint import get
 
 HEAD = 64  # codes; 0 is no word
@@ -28,7 +29,7 @@ def ones(typing_context, value):
     return types.uint64(types.uint64), generate
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_heads(data, starts, rows):
     """The bits of all blocks: for each code two words, the first of the first HALF posts."""
     bits = np.zeros((rows + BLOCK - 1) // BLOCK * OF_BLOCK, np.uint64)
@@ -45,7 +46,7 @@ def write_heads(data, starts, rows):
     return bits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def subtract_heads(bits, block, low, high, counts):
     """Subtract the frequent words of the posts of a block whose bits are set."""
     begin = block * OF_BLOCK

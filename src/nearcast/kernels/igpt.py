@@ -10,8 +10,8 @@ changes no decision, and each list is read from one end to the other.
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.igpt_cells import (
     ALPHA,
     HIGH,
@@ -38,12 +38,12 @@ CELLS, GROUPS, EARLY, OUTER, INNER_BOUND, PREFIX, UNSEEN = 1, 2, 4, 8, 16, 32, 6
 WIDE = 4e-6  # what rounding in single precision may hide, of a score
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nearest(km, reach):
     return 1.0 - km / reach if km < reach else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ends(postings, at, near, wtsum):
     """Theorems 3 and 4, multiplied out: neither this posting nor one after it in its group can reach its threshold."""
     alike = min(1.0, postings[at, MOST] * wtsum)
@@ -52,7 +52,7 @@ def _ends(postings, at, near, wtsum):
     return best + WIDE < postings[at, THETA]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _end_of(postings, begin, end, near, wtsum):
     """The first posting of a group at which it ends."""
     low, high = begin, end
@@ -65,7 +65,7 @@ def _end_of(postings, begin, end, near, wtsum):
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match_one(
     post, rules, cells, term_runs, run_cells, run_groups, group_starts, postings, owners, numbers,
     order, sums, maxima, ways, stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
@@ -133,7 +133,7 @@ def match_one(
     return found, looked
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match_each(
     begin, rules, cells, term_runs, run_cells, run_groups, group_starts, postings, owners, numbers,
     stamps, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,

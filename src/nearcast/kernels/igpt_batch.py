@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.igpt_blocks import ALPHA, BLOCK, OWN, RADIUS, REST, SLOPE, SPARE, X, Y, Z, sign_of
 from nearcast.kernels.igpt_terms import by_rarity
 from nearcast.kernels.regions import RADIANS
@@ -15,7 +15,7 @@ WIDE = np.float32(4e-6)  # what rounding in single precision may hide, of a scor
 OWN_WEIGHT, REST_WEIGHT = 3, 4  # of an entry, after its place x, y, z
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def invert(lon, lat, numbers, offsets, weights, counts):
     """(begins, posts, terms, entries) of a batch by term: what is asked of the postings of each term.
 
@@ -59,7 +59,7 @@ def invert(lon, lat, numbers, offsets, weights, counts):
 # index that could be negative.
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def test_blocks(blocks, begin, end, entry, hits):
     """Mark the blocks begin..end-1 that may hold a subscriber for this entry."""
     px, py, pz, own, rest = entry[0], entry[1], entry[2], entry[3], entry[4]
@@ -76,7 +76,7 @@ def test_blocks(blocks, begin, end, entry, hits):
         hits[i] = most[i] + owns[i] * own + rests[i] * rest + WIDE >= way
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def test_postings(postings, signs, begin, end, entry, sign, hits):
     """Mark the postings begin..end-1 that may be of a subscriber for this entry."""
     px, py, pz, own, rest = entry[0], entry[1], entry[2], entry[3], entry[4]
@@ -95,7 +95,7 @@ def test_postings(postings, signs, begin, end, entry, sign, hits):
         hits[i] = (spare >= zero) & ((spare >= alphas[i]) | (way <= spare * spare))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_common(words, begin, end, terms, first, last, numbers, number):
     """Whether no common word is rarer than the term of this number."""
     i, j = begin, first
@@ -112,7 +112,7 @@ def first_common(words, begin, end, terms, first, last, numbers, number):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def collect(
     begins, firsts, postings, owners, signs, blocks, asked, entries, asking, of_blocks, of_postings, rows, which, resume
 ):
@@ -160,7 +160,7 @@ def collect(
     return n, tested
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_row(rows, which, n, rows_to, which_to, shift, places):
     """One pass of a radix sort: candidates ordered by the bits of their rows from `shift` on, and stably so."""
     mask = places.size - 2
@@ -176,7 +176,7 @@ def by_row(rows, which, n, rows_to, which_to, shift, places):
         rows_to[to], which_to[to] = rows[i], which[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def verify(
     rows, which, n, posts, entry_terms, numbers, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
     post_lon, post_lat, terms, starts, heights, out_rows, out_posts, out_scores,

@@ -12,8 +12,8 @@ greatest spare, own and rest, the least alpha and slope, and a ball around its p
 import math
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.igpt_terms import by_rarity
 from nearcast.kernels.regions import EARTH_RADIUS_KM, RADIANS
 
@@ -27,19 +27,19 @@ TYPICAL_WEIGHT = 0.35  # of a word in a post: scales how texts and places are to
 TYPICAL_WAY = 0.5  # the nearness that a post lacks
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def in_prefix(alpha, theta, norm):
     """Whether a post at the very place could reach theta by words of this length (the suffix of a unit vector)."""
     return alpha + (1.0 - alpha) * norm + SAFE >= theta
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sign_of(number):
     """One of 32 bits, by a term."""
     return np.uint32(1 << ((np.int64(number) * 0x9E3779B1 >> 27) & 31))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_postings(rows, numbers, offsets, weights, alpha, theta, prefix, longest, counts):
     """How many postings each term gets. No text has more than `longest` words."""
     order = np.empty(longest + 1, np.int64)
@@ -57,7 +57,7 @@ def count_postings(rows, numbers, offsets, weights, alpha, theta, prefix, longes
         filled += size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_postings(
     rows, numbers, offsets, weights, lon, lat, alpha, reach, theta, prefix, longest, ends, postings, owners, signs
 ):
@@ -91,7 +91,7 @@ def fill_postings(
         filled += size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _widest(scratch, begin, end):
     """The field in which these postings differ most, in units of the score."""
     low, high, total = np.empty(FIELDS), np.empty(FIELDS), np.zeros(FIELDS)
@@ -117,7 +117,7 @@ def _widest(scratch, begin, end):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _swap(scratch, held, i, j):
     for f in range(FIELDS):
         scratch[i, f], scratch[j, f] = scratch[j, f], scratch[i, f]
@@ -125,7 +125,7 @@ def _swap(scratch, held, i, j):
     held[i, 1], held[j, 1] = held[j, 1], held[i, 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _halve(scratch, held, begin, end, middle, field):
     """So that what is before `middle` is not greater in this field than what is after (Hoare's selection)."""
     low, high = begin, end - 1
@@ -150,7 +150,7 @@ def _halve(scratch, held, begin, end, middle, field):
             return
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def arrange(begins, postings, owners, signs):
     """Order the postings of each term so that every run of BLOCK of them is alike: halved by the widest field."""
     longest = 0
@@ -186,7 +186,7 @@ def arrange(begins, postings, owners, signs):
             owners[base + i], signs[base + i] = held[i, 0], held[i, 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bound_blocks(begins, firsts, postings, blocks):
     """What a block promises of its postings; the blocks of a term are firsts[term]..firsts[term + 1] - 1."""
     for term in range(begins.size - 1):

@@ -8,9 +8,9 @@ the inner distance of definitions 6-8.
 import math
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.cells import Z_LEVEL
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.igpt_terms import by_rarity
 from nearcast.kernels.regions import EARTH_RADIUS_KM, RADIANS
 
@@ -20,19 +20,19 @@ WEIGHT, WTSUM, MAXWT, INNER, THETA, ALPHA, MOST, LOW, HIGH = 0, 1, 2, 3, 4, 5, 6
 POSTING_FIELDS = 9
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place(lon, lat):
     level = math.cos(lat * RADIANS)
     return level * math.cos(lon * RADIANS), level * math.sin(lon * RADIANS), math.sin(lat * RADIANS)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def way_km(dx, dy, dz):
     """The great-circle distance of two places from the difference of their unit vectors."""
     return 2.0 * EARTH_RADIUS_KM * math.asin(min(1.0, 0.5 * math.sqrt(dx * dx + dy * dy + dz * dz)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaf_starts(codes, most):
     """Where the leaves begin in places sorted along the Z-curve: a node of more than `most` is divided by four."""
     starts = np.empty(codes.size + 1, np.int64)
@@ -64,7 +64,7 @@ def leaf_starts(codes, most):
     return starts[: n + 1].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bound_cells(starts, rows, lon, lat, alpha, reach, theta, cells, inner):
     """The cap, greatest reach, and the nearness that a post may lack (lemma 6) of each cell; `inner` of each row.
 
@@ -100,7 +100,7 @@ def bound_cells(starts, rows, lon, lat, alpha, reach, theta, cells, inner):
         cells[LACKING, cell] = lacking
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bound_groups(starts, postings):
     """What a posting promises of itself and all after it in its group (eq. 6 and 7): greatest maxwt, and alphas."""
     for group in range(starts.size - 1):
@@ -111,7 +111,7 @@ def bound_groups(starts, postings):
             postings[i, MOST], postings[i, LOW], postings[i, HIGH] = most, low, high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_words(rows, numbers, firsts, offsets, weights, longest, number, postings, at_row):
     """Of each word of rows[i], whose numbers are from firsts[i] on: its number, weight, wtsum and maxwt (eq. 3 and 4),
     and i. Words of a row are written commonest first.

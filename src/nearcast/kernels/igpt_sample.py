@@ -1,13 +1,13 @@
 """Thresholds for benchmarks: the score of the r-th best post of a sample, for every subscriber."""
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.relevance import cosine, nearness, score_of
 from nearcast.kernels.sorting import hashed_bound
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def thresholds(
     lon,
     lat,

@@ -4,12 +4,12 @@ A table is a pair of arrays, keys and numbers, of a length that is a power of 2;
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.mix import mix
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slot_of(keys, numbers, term):
     """Where a term is in a table, or the free slot where it would be."""
     mask = keys.size - 1
@@ -19,7 +19,7 @@ def slot_of(keys, numbers, term):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def number_words(rows, words, offsets, keys, numbers, counts, out, begin, filled, known):
     """Number the words of `rows[begin:]` as they first appear, into `out[filled:]`, and count them.
 
@@ -42,7 +42,7 @@ def number_words(rows, words, offsets, keys, numbers, counts, out, begin, filled
     return rows.size, filled, known
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refile(old_keys, old_numbers, keys, numbers):
     """Every entry of a table into a larger one."""
     for i in range(old_keys.size):
@@ -51,7 +51,7 @@ def refile(old_keys, old_numbers, keys, numbers):
             keys[slot], numbers[slot] = old_keys[i], old_numbers[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def look_up(terms, keys, numbers):
     """The number of each term, below 0 where no subscriber has it."""
     out = np.empty(terms.size, np.int32)
@@ -60,7 +60,7 @@ def look_up(terms, keys, numbers):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_rarity(numbers, begin, end, order):
     """Into `order` the places begin..end-1 of a text, rarer terms first, without unknown terms; returns how many."""
     n = 0

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.blocks import APART, BLOCK, COVERS, relation, time_relation
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.head_words import ALL, HALF, ONE, ones
 from nearcast.kernels.packing import DECIMALS, integer_at, place_at
 from nearcast.kernels.regions import in_region
@@ -14,7 +14,7 @@ from nearcast.kernels.sorting import lower_bound
 BEYOND = 200.0  # no place has such a coordinate
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_inside(first, last, rows, boxes, times, columns, asked, edges, inside):
     """Mark the posts of the blocks [first, last) that are asked for: (how many they are, how many had to be looked at).
     `edges` are those of the region (`edges_of`).
@@ -31,7 +31,7 @@ def mark_inside(first, last, rows, boxes, times, columns, asked, edges, inside):
     return found, looked
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relations(node, boxes, times, asked):
     """Those of place and time to a node; that of place is APART if either is."""
     kind, west, south, east, north, shape, since, until = asked
@@ -41,7 +41,7 @@ def relations(node, boxes, times, asked):
     return relation(kind, west, south, east, north, shape, boxes[4 * node : 4 * node + 4]), in_time
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _marked(begin, end, meets, in_time, columns, asked, edges):
     """The bits of the posts [begin, begin + HALF) that are asked for, of which `end` bounds those there are."""
     if meets == APART or end <= begin:
@@ -72,7 +72,7 @@ def _marked(begin, end, meets, in_time, columns, asked, edges):
     return some
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _in_box(places, begin, count, edges):
     """The bits of the places within bounds: no branch, so that the processor takes several at a time."""
     west, south, east, north, over = edges
@@ -84,7 +84,7 @@ def _in_box(places, begin, count, edges):
     return some
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def edges_of(west, south, east, north):
     """Bounds as `_in_box` takes them, of places as they are and as integers over DECIMALS: (west, south, east, north,
     whether it is the places between west and east that are outside, as over the antimeridian).
@@ -98,7 +98,7 @@ def edges_of(west, south, east, north):
     return (west, south, east, north, over), (least_lon, least_lat, most_lon, most_lat, over)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _least_fixed(value):
     """The least integer that is not below a value when divided by DECIMALS."""
     near = np.int32(math.floor(min(max(value, -BEYOND), BEYOND) * DECIMALS) - 2)

@@ -1,8 +1,8 @@
 """Codes of keyword expressions that are words and nothing else, which is what subscriptions in bulk mostly are."""
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.register import LAST
 
 SPACE, ZERO, NINE, A, Z = 32, 48, 57, 97, 122
@@ -10,7 +10,7 @@ LATIN = 0xC3, 0xC5  # the first of the two bytes of U+00C0 to U+017F
 NO_LETTERS = 0xC397, 0xC3B7, 0xC4BF, 0xC580  # of these × and ÷, and Ŀ and ŀ, which fold to a letter and a dot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def are_plain(data, offsets):
     """Which texts have words and are small letters, digits, Latin letters with accents and spaces only: every word of
     them is one term, and none is AND, OR or NOT.
@@ -32,7 +32,7 @@ def are_plain(data, offsets):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def plain_codes(terms, offsets, any_word):
     """(code, offsets): all words of a text must be there, or any of them."""
     code = np.empty(2 * terms.size, np.uint64)

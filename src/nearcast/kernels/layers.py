@@ -5,10 +5,11 @@ Rows of a layer are in order of series and block; block b of a layer of shift s 
 """
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import inlined, kernel
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _first(blocks, begin, end, block):
     """The first of the rows [begin, end) whose block is not below `block`."""
     while begin < end:
@@ -20,7 +21,7 @@ def _first(blocks, begin, end, block):
     return begin
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def window_runs(known, begins, blocks, series, low, high):
     """Of each window, blocks [low, high) of a series, its rows of layer 0: (begin, end), equal where it has none."""
     out = np.zeros((series.size, 2), np.int64)
@@ -35,7 +36,7 @@ def window_runs(known, begins, blocks, series, low, high):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cover_runs(known, begins, blocks, shifts, series, runs, few):
     """What makes up the windows whose rows of layer 0 are `runs`: (window, begin, end) of few rows of any layer; up to
     `few` rows are taken as they are.

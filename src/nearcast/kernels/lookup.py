@@ -1,14 +1,14 @@
 """Finding rows by id in a segment whose `id_keys` are sorted; one id may have several versions there."""
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.match import SEQ
 from nearcast.kernels.mix import mix
 from nearcast.kernels.sorting import hashed_bound
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_of_versions(id_keys, id_rows, records, keys, seqs):
     """(row, i) for every row that holds version `seqs[i]`, or an earlier one, of the id with key `keys[i]`."""
     rows = np.empty(keys.size + 16, np.int64)
@@ -30,7 +30,7 @@ def rows_of_versions(id_keys, id_rows, records, keys, seqs):
     return rows[:n].copy(), which[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def latest_rows(id_keys, id_rows, records, keys):
     """The row of the newest version of each id, or -1."""
     out = np.full(keys.size, -1, np.int64)
@@ -44,7 +44,7 @@ def latest_rows(id_keys, id_rows, records, keys):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def digests(numbers, shape, shape_offsets, code, code_offsets, extra):
     """A 64-bit digest of each encoded query: its numbers (as bits, an array each), shape, code, and `extra`."""
     out = np.empty(extra.size, np.uint64)
@@ -61,7 +61,7 @@ def digests(numbers, shape, shape_offsets, code, code_offsets, extra):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sorted_members(sorted_values, values):
     """Which of `values` occur in `sorted_values`."""
     out = np.zeros(values.size, np.bool_)

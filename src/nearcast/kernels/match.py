@@ -8,8 +8,8 @@ for little of it.
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import forced_inline, inlined, kernel
 from nearcast.kernels.directory import cell_code, seek, tag_of
 from nearcast.kernels.growing import grown
 from nearcast.kernels.prefetch import prefetch
@@ -29,7 +29,7 @@ LANES = np.uint64(0x00FF00FF00FF00FF)
 GUARDS = np.uint64(0x0100010001000100)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@forced_inline
 def distinct_terms(terms, begin, end, scratch):
     """The distinct terms of a post into `scratch`, sorted if there are more than FEW; boundaries (0) left out."""
     n = 0
@@ -57,7 +57,7 @@ def distinct_terms(terms, begin, end, scratch):
     return n
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def has_term(term, distinct, n):
     if n > FEW:
         at = lower_bound(distinct[:n], term)
@@ -68,7 +68,7 @@ def has_term(term, distinct, n):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def has_phrase(code, begin, length, terms, first, last):
     """Whether `length` terms of the code follow each other in the post's terms."""
     for i in range(first, last - length + 1):
@@ -82,7 +82,7 @@ def has_phrase(code, begin, length, terms, first, last):
     return False
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@forced_inline
 def first_true_key(code, begin, end, terms, offsets, post, distinct, n):
     """(found, key): the key of the first conjunction that the post satisfies; an empty code is satisfied under
     ANY_TERM. `distinct` are the post's n distinct terms, sorted if there are more than FEW.
@@ -115,7 +115,7 @@ def first_true_key(code, begin, end, terms, offsets, post, distinct, n):
     return False, np.uint64(0)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def ends_at(start, end, life, first_post):
     """When a subscription ends: FOR counts from its start, or from the first post where it began with the stream."""
     if life == NEVER:
@@ -126,7 +126,7 @@ def ends_at(start, end, life, first_post):
     return end if end < base + life else base + life
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_ends(start, end, life, first_post):
     out = np.empty(start.size, np.int64)
     for row in range(start.size):
@@ -134,7 +134,7 @@ def row_ends(start, end, life, first_post):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_records(seq, boxes, start, end, life, kinds, code_offsets, twice):
     """What matching reads of a row, in one cache line: four doubles for the box, seq, code, start, end.
 
@@ -155,7 +155,7 @@ def make_records(seq, boxes, start, end, life, kinds, code_offsets, twice):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def line_up(wanted, lon, lat, ts, terms, offsets, extent, places, times, grid, firsts, words):
     """The posts to match, one after the other in memory: place and time, grid coordinates, and distinct terms with
     ANY_TERM, which every post has, as the last. (The caller allocates: NumPy's large arrays lie in huge pages.)
@@ -180,7 +180,7 @@ def line_up(wanted, lon, lat, ts, terms, offsets, extent, places, times, grid, f
     firsts[wanted.size] = count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_cells(begin, end, grid, levels, cells, starts, signs, cursors, hits, boxes):
     """(post, first word, bits of a word's number) for every cell of a post that has entries, and the place inside it as
     four 16-bit lanes.
@@ -211,7 +211,7 @@ def find_cells(begin, end, grid, levels, cells, starts, signs, cursors, hits, bo
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_words(count, hits, words, firsts, signs, bases, probes):
     """(cell, position of a term, word) wherever the bit of a post's term is set."""
     found = 0
@@ -227,14 +227,14 @@ def find_words(count, hits, words, firsts, signs, bases, probes):
     return found
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def widened(box):
     """Four bytes as four 16-bit lanes."""
     v = (box | (box << np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
     return (v | (v << np.uint64(8))) & LANES
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_rows(count, probes, hits, boxes, words, bases, tags, entries, records, near):
     """(post, position of the term, row) of the entries whose tag and small box fit. Returns their number and the array,
     a larger one if need be.
@@ -262,7 +262,7 @@ def find_rows(count, probes, hits, boxes, words, bases, tags, entries, records, 
     return found, near
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def in_boxes(count, near, places, records, bounds, code):
     """Those of the candidates whose exact box holds the post, moved to the front; their number."""
     kept = 0
@@ -275,7 +275,7 @@ def in_boxes(count, near, places, records, bounds, code):
     return kept
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@forced_inline
 def holds(
     row, term, lon, lat, ts, terms, offsets, post, distinct, first_post,
     records, bounds, code, shape, shape_offsets, life, changed, changed_rows, changed_ends,
@@ -303,7 +303,7 @@ def holds(
     return start <= ts and ts < stop
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match_posts(
     wanted, places, times, grid, words, firsts, terms, offsets, first_post,
     levels, cells, starts, signs, bases, tags, entries,
@@ -356,7 +356,7 @@ def match_posts(
     return found, wanted.size, candidates
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_known(posts, rows, begin, end, post, row):
     for i in range(begin, end):  # noqa: SIM110 (any() is slower here)
         if rows[i] == row and posts[i] == post:

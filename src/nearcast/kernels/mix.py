@@ -1,12 +1,13 @@
 """64-bit mixing: every hash of the system goes through these few lines."""
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import inlined, kernel
 
 ANY_TERM = np.uint64(0)  # the term that every post has: the key of a conjunction without a positive word
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def mix(value):
     """Spread a 64-bit value over all 64 bits (the finaliser of splitmix64)."""
     z = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
@@ -15,20 +16,20 @@ def mix(value):
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def pair_hash(first, second):
     """Hash of an ordered pair of which `first` is already well mixed."""
     z = (np.uint64(first) ^ np.uint64(second)) * np.uint64(0xD6E8FEB86659FD93)
     return z ^ (z >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def slot_of(hashed, slots):
     """A slot in [0, slots) from the high bits of a hash, for any number of slots."""
     return np.int64(((hashed >> np.uint64(32)) * np.uint64(slots)) >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fingerprints(ids, textual, ts, lon, lat):
     """One 64-bit value per post from its id, time and place: equal for a duplicate, and for nothing else in
     practice.
@@ -45,7 +46,7 @@ def fingerprints(ids, textual, ts, lon, lat):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def id_keys(ids, textual):
     """One 64-bit key per id; an integer id and a string id never share one on purpose."""
     out = np.empty(ids.size, np.uint64)

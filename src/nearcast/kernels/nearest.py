@@ -5,16 +5,16 @@ finds is the radius by which the rest are pruned (seed 000 §6.2).
 """
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.blocks import APART, BLOCK, FAN, least_distance_km, relation, time_relation
 from nearcast.kernels.check import has_words, is_among
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.packing import integer_at, place_at
 from nearcast.kernels.postings import rows_in_runs
 from nearcast.kernels.regions import haversine_km, in_region
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lower_to(best, distance):
     """Put a distance in the place of the greatest: a heap."""
     root = 0
@@ -31,7 +31,7 @@ def lower_to(best, distance):
     best[root] = distance
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push(keys, nodes, height, key, node):
     at = height
     while at:
@@ -45,7 +45,7 @@ def _push(keys, nodes, height, key, node):
     nodes[at] = node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pop(keys, nodes, height):
     """Move the least out of the heap's first `height` places; it is at place height - 1 afterwards."""
     last = height - 1
@@ -69,7 +69,7 @@ def _pop(keys, nodes, height):
     nodes[last] = node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def try_rows(
     rows, count, lon, lat, best, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
     kind, west, south, east, north, shape, code, since, until, out_rows, out_km, found,
@@ -112,7 +112,7 @@ def try_rows(
     return out_rows, out_km, found, looked
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest_among(
     rows, lon, lat, best, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
     kind, west, south, east, north, shape, code, since, until,
@@ -125,7 +125,7 @@ def nearest_among(
     return out_rows[:found], out_km[:found], looked
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest_in_tree(
     rows, lon, lat, best, drivers, counts, lists, list_starts, skip_first, skip_rows, skip_at, boxes, times, levels,
     fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,

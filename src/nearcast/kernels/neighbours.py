@@ -3,12 +3,12 @@ top left: rows count from the south here.
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.grid import grid_cell
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def neighbour_routes(boxes, extent, cells, node, bounds):
     """The nodes that each box overlaps, as (nodes, offsets). `bounds` are the rectangles (x0, y0, x1, y1) of the nodes,
     which cover the grid without overlapping.

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.growing import grown
 from nearcast.kernels.mix import mix
 from nearcast.kernels.sorting import lower_bound
@@ -35,7 +35,7 @@ class Lists(NamedTuple):
     terms: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_runs(keys, owners, slots):
     """The open hash table of (key, owner) → its number; -1 where a slot is empty."""
     out, out_owners = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
@@ -48,7 +48,7 @@ def hash_runs(keys, owners, slots):
     return out, out_owners, runs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_predicates(begin, end, lists, places, values, stamps, counts, near):
     """(post, query) of those all of whose predicates are satisfied. `stamps` say which post `counts` are of."""
     columns, kinds, codes = values.columns, values.kinds, values.codes
@@ -109,7 +109,7 @@ def count_predicates(begin, end, lists, places, values, stamps, counts, near):
     return found, near
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_posts(lists, places, conditions, posts, values, inactive, begin, out_posts, out_rows):
     """As `ch_tree.walk`."""
     count = posts.lon.size

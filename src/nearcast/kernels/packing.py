@@ -3,12 +3,13 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import kernel
 
 DECIMALS = 1e7  # a place with at most 7 decimals is exactly a 32-bit integer over this
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pack_integers(values, base, width):
     """Each value minus the base in `width` bytes, the lowest first."""
     out = np.empty(values.size * width, np.uint8)
@@ -22,7 +23,7 @@ def pack_integers(values, base, width):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def integer_at(data, width, base, row):
     value = np.uint64(0)
     at = row * width
@@ -31,7 +32,7 @@ def integer_at(data, width, base, row):
     return np.int64(np.uint64(base) + value)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_integers(data, width, base, rows):
     out = np.empty(rows.size, np.int64)
     for i in range(rows.size):
@@ -39,7 +40,7 @@ def take_integers(data, width, base, rows):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fixed_places(lon, lat, order):
     """Places in the given order as pairs of integers over DECIMALS; nothing if one of them would change."""
     out = np.empty(2 * order.size, np.int32)
@@ -53,7 +54,7 @@ def fixed_places(lon, lat, order):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exact_places(lon, lat, order):
     """Places in the given order as pairs of doubles."""
     out = np.empty(2 * order.size, np.float64)
@@ -63,7 +64,7 @@ def exact_places(lon, lat, order):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place_at(fixed, exact, row):
     """(lon, lat) of a post; one of the two columns is empty."""
     if fixed.size:
@@ -71,7 +72,7 @@ def place_at(fixed, exact, row):
     return exact[2 * row], exact[2 * row + 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_places(fixed, exact, rows):
     lon = np.empty(rows.size, np.float64)
     lat = np.empty(rows.size, np.float64)

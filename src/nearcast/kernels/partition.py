@@ -5,8 +5,8 @@ cells are half open, as in `kernels.aggregates`, and the (at most two) of one qu
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.mix import mix
 from nearcast.kernels.register import LAST, LENGTH, NEGATIVE
 from nearcast.kernels.sorting import hashed_bound
@@ -15,12 +15,12 @@ PARTS = 4  # children of a node, whichever way it is split
 SPREAD = 16  # a query that touches more cells of a level than this is counted above it
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_cell(level):
     return ((np.int64(1) << (2 * np.int64(level))) - 1) // 3
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _columns(rows, rectangles, at, shift, side):
     """(first, last, first, last, step): the columns that the query at `at` touches, as one or two runs, and how many
     rectangles it has. Two runs that meet on a coarser level are all columns.
@@ -34,7 +34,7 @@ def _columns(rows, rectangles, at, shift, side):
     return x0, x1, np.int64(0), last, 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def touched(rows, rectangles, types, kinds, shift, side):
     """How many queries of each type touch each cell of one level, as (kinds, side, side)."""
     marks = np.zeros((kinds, side + 1, side + 1), np.float64)
@@ -61,7 +61,7 @@ def touched(rows, rectangles, types, kinds, shift, side):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(keys, sums, key, weight):
     """Add to the sum of a key in an open table; true if the key is new."""
     mask = keys.size - 1
@@ -76,7 +76,7 @@ def _add(keys, sums, key, weight):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spread_values(rows, rectangles, bits, depth, offsets, values, weights, kinds, kind_count, value_count):
     """(key, weight): what queries have, summed up by the cells they touch, in no order.
 
@@ -132,7 +132,7 @@ def spread_values(rows, rectangles, bits, depth, offsets, values, weights, kinds
     return out, out_sums
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keyword_sets(codes, offsets):
     """(row, offsets, terms): for each conjunction of each row the terms that a post must have, in order; none where it
     has no positive word. A row without a code has one empty set.
@@ -162,7 +162,7 @@ def keyword_sets(codes, offsets):
     return rows[:sets].copy(), starts[: sets + 1].copy(), terms[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def known_words(terms, offsets, vocabulary):
     """(words, offsets): the positions in the sorted vocabulary of each post's terms that are in it, each once."""
     out = np.empty(terms.size, np.int32)
@@ -184,7 +184,7 @@ def known_words(terms, offsets, vocabulary):
     return out[:n].copy(), starts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def heard(posts, words, offsets, chances):
     """H of eq. 1 for each row of `chances`: the sum over the words that these posts have."""
     seen = np.zeros(chances.shape[1], np.bool_)
@@ -198,7 +198,7 @@ def heard(posts, words, offsets, chances):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def price(hits, coefficients, flat):
     """The work of one post: flat + the sum over kinds of coefficients[kind, l] * hits[kind]**l (eq. 1)."""
     total = flat
@@ -211,7 +211,7 @@ def price(hits, coefficients, flat):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_by_increment(posts, words, offsets, chances, coefficients, flat):
     """Textual partitioning (seed 000 §4.1.2): the child, of PARTS, of each post in turn, the one whose workload grows
     least; among equals the first.

@@ -1,10 +1,11 @@
 """Dividing the words of queries among parts, and what posts each part then gets (seed 001 §IV-B, §VI-B)."""
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_words(rows, offsets, words, vocabulary):
     """How often each word occurs in the given rows."""
     out = np.zeros(vocabulary, np.float64)
@@ -14,7 +15,7 @@ def count_words(rows, offsets, words, vocabulary):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sent_posts(rows, offsets, words, part_of, parts):
     """(starts, posts): the posts that have a word of each part, in order; part_of[word] is -1 for a word of none."""
     last = np.full(parts, np.int64(-1))
@@ -40,7 +41,7 @@ def sent_posts(rows, offsets, words, part_of, parts):
     return starts, out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def inside(posts, x, y, queries, rectangles, x0, y0, x1, y1):
     """Those of the posts that lie in a rectangle of cells, and those of the queries one of whose two touches it."""
     kept, touching = np.empty(posts.size, np.int64), np.empty(queries.size, np.int64)
@@ -64,7 +65,7 @@ def inside(posts, x, y, queries, rectangles, x0, y0, x1, y1):
     return kept[:n].copy(), touching[:m].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def wanted_posts(posts, offsets, words, queries, key_offsets, keys, wordless, vocabulary):
     """Those of the posts that have a word which one of the queries is filed under; all, if one of them has no word."""
     asked = np.zeros(vocabulary, np.bool_)
@@ -84,7 +85,7 @@ def wanted_posts(posts, offsets, words, queries, key_offsets, keys, wordless, vo
     return out[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def postings(rows, offsets, words, slot_of, slots):
     """(starts, places): for each slot the places in `rows` of those that have its word; slot_of[word] may be -1."""
     starts = np.zeros(slots + 1, np.int64)
@@ -105,7 +106,7 @@ def postings(rows, offsets, words, slot_of, slots):
     return starts, out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_weight(order, weights, parts):
     """The part of each slot: in this order, each to the part with the least weight so far, the first among equals."""
     out = np.empty(order.size, np.int32)
@@ -120,7 +121,7 @@ def by_weight(order, weights, parts):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_load(order, starts, posts, count, filed, parts, held, pair, post, query):
     """The part of each slot: in this order, each to the part whose load is least once it has the slot's posts, of which
     it may have some already, and the queries filed under it. Load: pair·O·Q + post·O + query·Q (Def. 1). The first part
@@ -153,7 +154,7 @@ def by_load(order, starts, posts, count, filed, parts, held, pair, post, query):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refine_cut(part, starts, posts, count, weights, parts, slack, passes):
     """Better parts of a hypergraph whose nodes are slots and whose nets are posts: slots move, one at a time, where the
     number of (post, part) pairs falls most, as long as weights stay within `slack` (as a share) of the average. Changes
@@ -196,7 +197,7 @@ def refine_cut(part, starts, posts, count, weights, parts, slack, passes):
     return saved
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merge_leaves(order, post_starts, posts, query_starts, queries, post_count, query_count, parts, pair, post, query):
     """(owner, loads): MergeNodesIntoPartitions of seed 001 §IV-B. In this order each leaf goes to the part whose load
     grows least, if the balance L_max / L_min does not get worse by it, and else to the part with the least load. What a

@@ -5,14 +5,14 @@ before, and where the next gap is), by which its part inside a run of rows is fo
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.varint import GROUP, GROUP_BITS, PADDING, get, put, record_at, size_of
 
 STRIDE = 128
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_postings(data, starts, rows, counts):
     """(lists, list_starts, skip_first, skip_rows, skip_at) of the posts [0, rows), whose words `data` holds.
 
@@ -74,7 +74,7 @@ def write_postings(data, starts, rows, counts):
     return out, list_starts, skip_first, skip_rows, skip_at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_in_runs(code, count, lists, list_starts, skip_first, skip_rows, skip_at, begins, ends):
     """The rows of a word's list inside runs of rows (ascending, apart), and how many gaps were read."""
     most = np.int64(0)

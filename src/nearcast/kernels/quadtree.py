@@ -7,10 +7,10 @@ codes (cells of the last level) of a sample of posts: a node's posts are a run o
 """
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.blocks import APART, COVERS, relation, runs_touched
 from nearcast.kernels.check import check_runs
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.packing import place_at
 from nearcast.kernels.regions import CIRCLE, RECT, in_region
 from nearcast.kernels.sorting import lower_bound
@@ -19,7 +19,7 @@ DEPTH = 16
 SIDE = 1 << DEPTH
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cell(value, low, step):
     """Which step above `low` a value lies in: exact."""
     at = int((value - low) / step)
@@ -31,7 +31,7 @@ def _cell(value, low, step):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _spread(bits):
     """16 bits, each followed by a gap."""
     value = np.uint32(bits)
@@ -41,7 +41,7 @@ def _spread(bits):
     return (value | (value << np.uint32(1))) & np.uint32(0x55555555)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cell_codes(fixed, exact, rows):
     """The cell of the last level that each post lies in."""
     out = np.empty(rows.size, np.uint32)
@@ -52,7 +52,7 @@ def cell_codes(fixed, exact, rows):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def node_depth(node):
     depth = 0
     while node > 3:
@@ -61,7 +61,7 @@ def node_depth(node):
     return depth
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def node_span(node):
     """(first, past the last) code of a node."""
     depth = node_depth(node)
@@ -70,7 +70,7 @@ def node_span(node):
     return first, first + (np.int64(1) << shift)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def node_box(node, box):
     """west, south, east, north: as a closed rectangle it holds just the places of the node."""
     depth = node_depth(node)
@@ -85,14 +85,14 @@ def node_box(node, box):
     box[3] = 90.0 if y == cells - 1 else np.nextafter(-90.0 + (y + 1) * high, -np.inf)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def posts_in(codes, node):
     """How many of the sorted codes lie in a node."""
     first, end = node_span(node)
     return lower_bound(codes, end) - lower_bound(codes, first)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push(values, n, value):
     if n == values.size:
         more = np.empty(2 * n, values.dtype)
@@ -102,7 +102,7 @@ def _push(values, n, value):
     return values
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cover(codes, leaf, kind, west, south, east, north, shape):
     """A region as nodes: (the largest that it covers, the leaves that it may overlap in part, the sampled posts of the
     former, of the latter), nodes in the order of codes. A node of at most `leaf` posts of the sample is a leaf.
@@ -137,7 +137,7 @@ def cover(codes, leaf, kind, west, south, east, north, shape):
     return inside[:n], meeting[:m], covered, overlapped
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def choose(codes, weight, inside, views, costs):
     """What answers the covered nodes best (seed 003 §4.1.3): a node's view, or those of its children and the posts
     beside them. (indices of the views to use, nodes left to posts, the posts in the nodes answered).
@@ -198,7 +198,7 @@ def choose(codes, weight, inside, views, costs):
     return used[:n], left[:m], saved
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_in_nodes(
     nodes, covered, size, boxes, times, levels, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
     kind, west, south, east, north, shape, code, since, until,
@@ -239,7 +239,7 @@ def rows_in_nodes(
     return out[:found], looked
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_outside(codes, rows, firsts, ends):
     """Those of the rows, of these codes, that lie in none of the spans, which are sorted and do not overlap."""
     out = np.empty(rows.size, np.int64)

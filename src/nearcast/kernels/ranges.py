@@ -1,10 +1,10 @@
 """A range keyword search in one segment: the plan, chosen by counts, and its carrying out, in one call."""
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.blocks import BLOCK, FAN, runs_touched
 from nearcast.kernels.check import check_rows, check_runs
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.postings import rows_in_runs
 from nearcast.kernels.sorting import sort_in_place
 
@@ -14,7 +14,7 @@ PLACE_FIRST, WORDS_FIRST, WORDS_IN_PLACE = 0, 1, 2
 CHECK, READ_GAP, FETCH, JUMP, OPEN = 35.0, 4.0, 30.0, 250.0, 400.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def driven_rows(drivers, counts, lists, list_starts, skip_first, skip_rows, skip_at, begins, ends):
     """The rows in some runs that have one of the drivers, ascending, each once; the code of every driver has a list."""
     out, _ = rows_in_runs(
@@ -36,7 +36,7 @@ def driven_rows(drivers, counts, lists, list_starts, skip_first, skip_rows, skip
     return out[:n]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _floor(frequency, rows):
     """The level of the tree below which a node on the border is not worth opening: it has so few posts with the word
     that all of them are sooner looked at.
@@ -48,7 +48,7 @@ def _floor(frequency, rows):
     return level
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def range_rows(
     rows, drivers, enough, counts, lists, list_starts, skip_first, skip_rows, skip_at, boxes, times, levels,
     fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,

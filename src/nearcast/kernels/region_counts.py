@@ -7,10 +7,10 @@ many. Only where few posts of a node are inside they are read.
 """
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.blocks import APART, BLOCK, COVERS, FAN
 from nearcast.kernels.check import is_among
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.counting import TABLE_LEVEL, add_table, count_repeating, count_run, count_single
 from nearcast.kernels.forward import post_at
 from nearcast.kernels.half_bytes import COMMON, FREQUENT, SPAN, WIDE_LEVEL, add_halves, add_several, add_wide, pour
@@ -25,7 +25,7 @@ ADD, SUBTRACT = np.int32(1), np.int32(-1)
 FEW_INSIDE = 24  # posts of a node, which take no longer to read than its table and bits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_region(
     rows, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone, boxes, times, levels, tables, table_starts,
     halves, tops, beyond, beyond_starts, several, wide, heads, rare, kind, west, south, east, north, shape, since,
@@ -118,7 +118,7 @@ def count_region(
     return posts, singly, added, loose, uncounted
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _without_deleted(data, starts, gone, begin, end, counts):
     """Subtract the words of the deleted posts among [begin, end); returns how many they are."""
     first, last = lower_bound(gone, begin), lower_bound(gone, end)
@@ -127,7 +127,7 @@ def _without_deleted(data, starts, gone, begin, end, counts):
     return last - first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_block(begin, end, meets, in_time, columns, asked, counts):
     """Add the words of the posts [begin, end) that are asked for; returns how many are."""
     covered = meets == COVERS and in_time == COVERS
@@ -168,7 +168,7 @@ def _count_block(begin, end, meets, in_time, columns, asked, counts):
     return posts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_some(data, starts, begin, some, counts):
     """Add the words of the posts whose bits are set."""
     while some:

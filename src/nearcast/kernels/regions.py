@@ -8,8 +8,9 @@ and `lon, lat` of each. Regions are closed. `nearcast.geo.regions` makes this fo
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from nearcast.kernels.compiled import kernel
 
 EVERYWHERE, RECT, CIRCLE, POLYGON = 0, 1, 2, 3  # as in model.regions
 
@@ -21,7 +22,7 @@ _SIGN_IS_SURE = 3.3306690738754716e-16
 _SPLITTER = 134217729.0  # 2**27 + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def haversine_km(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
     """The great-circle distance; exactly 0 between two names of one place (lon ±180, or any two lons at a pole)."""
     turn = abs(lon2 - lon1)
@@ -35,7 +36,7 @@ def haversine_km(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
     return 2.0 * EARTH_RADIUS_KM * math.asin(min(1.0, chord))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def in_bbox(min_lon: float, min_lat: float, max_lon: float, max_lat: float, lon: float, lat: float) -> bool:
     """Whether a place is in a closed box, which crosses the antimeridian where `min_lon > max_lon`."""
     if not (min_lat <= lat <= max_lat):
@@ -45,7 +46,7 @@ def in_bbox(min_lon: float, min_lat: float, max_lon: float, max_lat: float, lon:
     return lon >= min_lon or lon <= max_lon
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _two_sum(a: float, b: float) -> tuple[float, float]:
     """a + b without loss: the rounded sum and what the rounding dropped."""
     total = a + b
@@ -53,7 +54,7 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
     return total, (a - (total - b_part)) + (b - b_part)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _two_product(a: float, b: float) -> tuple[float, float]:
     """a * b without loss: the rounded product and what the rounding dropped."""
     product = a * b
@@ -66,7 +67,7 @@ def _two_product(a: float, b: float) -> tuple[float, float]:
     return product, a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _grow(expansion: NDArray[np.float64], size: int, term: float) -> int:
     """Add a term to a sum held as parts that do not overlap, smallest first; returns the new number of parts."""
     for i in range(size):
@@ -75,7 +76,7 @@ def _grow(expansion: NDArray[np.float64], size: int, term: float) -> int:
     return size + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _exact_side(x1: float, y1: float, x2: float, y2: float, x: float, y: float) -> int:
     """The sign of (x2-x1)(y-y1) - (x-x1)(y2-y1) with no rounding at all."""
     expansion = np.empty(16, np.float64)
@@ -92,7 +93,7 @@ def _exact_side(x1: float, y1: float, x2: float, y2: float, x: float, y: float) 
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def side_of_line(x1: float, y1: float, x2: float, y2: float, x: float, y: float) -> int:
     """1 left of the line from point 1 to point 2, -1 right of it, 0 on it: exact (down to products of 1e-290)."""
     first = (x2 - x1) * (y - y1)
@@ -106,7 +107,7 @@ def side_of_line(x1: float, y1: float, x2: float, y2: float, x: float, y: float)
     return _exact_side(x1, y1, x2, y2, x, y)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def in_polygon(shape: NDArray[np.float64], shape_start: int, shape_end: int, lon: float, lat: float) -> bool:
     """Even-odd over all rings, the boundary included; a ring may repeat its first vertex or not."""
     inside = False
@@ -130,7 +131,7 @@ def in_polygon(shape: NDArray[np.float64], shape_start: int, shape_end: int, lon
     return inside
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def in_region(
     kind: int,
     min_lon: float,
@@ -155,7 +156,7 @@ def in_region(
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def in_region_many(
     kind: int,
     min_lon: float,

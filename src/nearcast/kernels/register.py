@@ -6,8 +6,8 @@ exactly.
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import inlined, kernel
 from nearcast.kernels.directory import cell_code, sort_key, spread, tag_of
 from nearcast.kernels.growing import grown
 from nearcast.kernels.sorting import hashed_bound
@@ -19,7 +19,7 @@ LAST = np.uint64(1 << 62)
 NEGATIVE = np.uint64(1 << 63)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def grid_coordinate(value, origin, span):
     """A coordinate as a 32-bit integer over [origin, origin + span], clipped at both ends."""
     scaled = (value - origin) / span * 4294967296.0
@@ -30,13 +30,13 @@ def grid_coordinate(value, origin, span):
     return np.int64(scaled)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def z_code(x, y):
     """The 64-bit Z-order code of a place given as two 32-bit grid coordinates."""
     return spread(x) | (spread(y) << np.uint64(1))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def z_codes(lon, lat, extent):
     out = np.empty(lon.size, np.uint64)
     for i in range(lon.size):
@@ -45,7 +45,7 @@ def z_codes(lon, lat, extent):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def file_codes(codes, offsets, frequency_terms, frequency_counts):
     """Reorder each conjunction so that its rarest positive term's literal comes first, and mark that term as the key.
 
@@ -102,7 +102,7 @@ def file_codes(codes, offsets, frequency_terms, frequency_counts):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def key_terms(codes, offsets):
     """(row, term) for every distinct term a row is filed under; ANY_TERM for a conjunction with no positive word."""
     most = offsets.size + codes.size // 2  # a conjunction is a header and a term at least, or there is none
@@ -134,7 +134,7 @@ def key_terms(codes, offsets):
     return rows[:n], terms[:n]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def level_for(x0, y0, x1, y1, coarsest, finest, step, most_cells):
     """The finest level at which a box touches at most `most_cells` cells, but no coarser than `coarsest`."""
     level = finest
@@ -147,7 +147,7 @@ def level_for(x0, y0, x1, y1, coarsest, finest, step, most_cells):
     return level
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def met_twice(rows, terms, boxes):
     """Which rows a post may meet twice: those over the antimeridian, and those with two keys that share a tag."""
     out = np.zeros(boxes.shape[0], np.bool_)
@@ -162,7 +162,7 @@ def met_twice(rows, terms, boxes):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cover(rows, terms, boxes, extent, coarsest, finest, step, most_cells):
     """Directory pairs (sort key, entry) for every filed (row, term), unsorted.
 
@@ -182,7 +182,7 @@ def cover(rows, terms, boxes, extent, coarsest, finest, step, most_cells):
         keys, entries = grown(keys, size), grown(entries, size)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cover_some(rows, terms, boxes, extent, coarsest, finest, step, most_cells, first, keys, entries, n):
     """`cover` from the pair `first` on, for as long as there is room: (pairs done, how many keys, room that the next
     one needs). A loop of its own: one in which arrays may be replaced takes several times as long.

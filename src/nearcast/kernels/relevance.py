@@ -7,14 +7,14 @@ has them alike, bit for bit.
 import math
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.regions import haversine_km
 
 APART = -1.0  # the score of a post that has none of the words
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weigh(terms, offsets, known, idf, unknown):
     """tf-idf vectors of unit length: (terms, offsets, weights), each term of a text once, terms ascending.
 
@@ -52,7 +52,7 @@ def weigh(terms, offsets, known, idf, unknown):
     return out[:n].copy(), ends, weights[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rarities(posts, counts):
     """The idf of terms that are in `counts` of so many posts; by the same logarithm as Python's."""
     out = np.empty(counts.size, np.float64)
@@ -61,14 +61,14 @@ def rarities(posts, counts):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearness(lon1, lat1, lon2, lat2, reach):
     """1 at the place itself, 0 at `reach` km and beyond (SSim)."""
     km = haversine_km(lon1, lat1, lon2, lat2)
     return 1.0 - km / reach if km < reach else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cosine(words, weights, begin, end, terms, heights, first, last):
     """The cosine of two vectors of ascending terms (TSim), from lower terms to higher; APART if they share none."""
     total = 0.0
@@ -87,7 +87,7 @@ def cosine(words, weights, begin, end, terms, heights, first, last):
     return total if common else APART
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def score_of(alpha, near, alike):
     """Equation 1."""
     return alpha * near + (1.0 - alpha) * alike

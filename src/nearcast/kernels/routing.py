@@ -10,8 +10,8 @@ a box touches are found in time proportional to the nodes, not to the cells.
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import inlined, kernel
 from nearcast.kernels.grid import bit_of, grid_cell, has_bit
 from nearcast.kernels.mix import mix, pair_hash, slot_of
 from nearcast.kernels.prefetch import prefetch
@@ -26,7 +26,7 @@ KEY, KNOWN = 0, 1  # of a slot
 # -- keywords ----------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lay_keywords(keywords, leaf_of_keyword, node_of_leaf, kinds, first):
     """The table of all keywords; where a term is in several leaves, the lowest has it if queries decide."""
     size = np.int64(4)
@@ -46,18 +46,18 @@ def lay_keywords(keywords, leaf_of_keyword, node_of_leaf, kinds, first):
     return slots
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def key_of(salt, term):
     """The key of a term in the node whose mixed number is `salt`; never 0."""
     return pair_hash(salt, term) | np.uint64(1)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def first_slot(key, slots):
     return np.int64(key >> np.uint64(1)) & (slots.shape[0] - 1)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def slot_for(key, slots):
     """The slot of a key, or the empty one where it would be."""
     at = first_slot(key, slots)
@@ -66,7 +66,7 @@ def slot_for(key, slots):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaf_of(node, term, first, slots):
     """The leaf of a term in a node that is cut by the queries' words: the lowest that has it, or the one of its hash.
     The first leaf keeps what has no word, under the term 0.
@@ -82,7 +82,7 @@ def leaf_of(node, term, first, slots):
 # -- posts -------------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nodes_at(lon, lat, extent, cells, node):
     """The node of each place; what lies outside the extent belongs to the border cells."""
     out = np.empty(lon.size, np.int32)
@@ -92,7 +92,7 @@ def nodes_at(lon, lat, extent, cells, node):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def store_leaves(nodes, kinds, first, prints, terms, offsets, slots):
     """The leaf that stores each post: its node's only one; the one of its fingerprint; or the one that knows most of
     its distinct words, of equals the lowest.
@@ -130,7 +130,7 @@ def store_leaves(nodes, kinds, first, prints, terms, offsets, slots):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unknown_words(stored, nodes, kinds, first, terms, offsets, slots, asked):
     """(leaf, term): the words of each post that the leaf which stores it does not know, once a post, where posts decide
     by their words. Only words that are `asked` for: a table like `slots`, of one node 0.
@@ -156,7 +156,7 @@ def unknown_words(stored, nodes, kinds, first, terms, offsets, slots, asked):
     return leaves[:n].copy(), words[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_repeated(terms, begin, at):
     """Whether a post has had the term at `at` before."""
     for j in range(begin, at):  # noqa: SIM110 (compiles sooner than a generator)
@@ -165,7 +165,7 @@ def is_repeated(terms, begin, at):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match_leaves(stored, nodes, kinds, first, terms, offsets, slots, cells, bitmap):
     """(where each post's leaves begin, leaves): the distinct leaves that must match each post.
 
@@ -216,13 +216,13 @@ def match_leaves(stored, nodes, kinds, first, terms, offsets, slots, cells, bitm
     return begins, out[:n].copy()
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def is_asked(bitmap, here, everywhere, term):
     """Whether a subscription of this cell, or of all cells, is filed under a term; the cells are mixed already."""
     return has_bit(bitmap, bit_of(here, term)) or has_bit(bitmap, bit_of(everywhere, term))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reporters(posts, rows, nodes, kinds, first, owners, terms, offsets, code, code_offsets, slots):
     """The worker that reports each pair (post, row) that may have been found by several; -1: whoever finds it.
 
@@ -262,7 +262,7 @@ def reporters(posts, rows, nodes, kinds, first, owners, terms, offsets, code, co
 # -- queries -----------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def touched_nodes(boxes, row, extent, cells, band_of, band_nodes, run_ends, met, out):
     """Fill `out` with the distinct nodes that a box touches; how many. `met` notes the row that met a node last."""
     n = np.int64(0)
@@ -286,7 +286,7 @@ def touched_nodes(boxes, row, extent, cells, band_of, band_nodes, run_ends, met,
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keepers(
     boxes, term_starts, terms, extent, cells, band_of, band_nodes, run_ends,
     kinds, first, crew_starts, crews, owners, workers, slots, by_place,
@@ -320,7 +320,7 @@ def keepers(
     return out, home
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_leaves(
     boxes, term_starts, terms, extent, cells, band_of, band_nodes, run_ends,
     kinds, first, slots, by_place,

@@ -1,8 +1,8 @@
 """Numbers for rows of several values: equal rows have the same number."""
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.mix import mix, slot_of
 from nearcast.kernels.prefetch import prefetch
 
@@ -10,7 +10,7 @@ AHEAD = 8  # rows, whose slots are asked for beforehand
 KIND = np.uint64(0xD6E8FEB86659FD93)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def numbered_rows(kinds, values):
     """(the number of each row, the first row of each number): numbers are given as rows are first met. A row is the
     kinds and the values in it. One pass over the rows, whatever their width.
@@ -36,7 +36,7 @@ def numbered_rows(kinds, values):
     return codes, firsts[:size].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number_some(kinds, values, hashes, at, table, firsts, size, codes):
     """Number rows from `at` on, until the table is half full; (where it stopped, how many numbers there are). A slot of
     the table is a hash and the number plus one.
@@ -72,7 +72,7 @@ def _number_some(kinds, values, hashes, at, table, firsts, size, codes):
     return hashes.size, size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _spread(hashes, firsts, size, slots):
     """The table of the rows met so far, with so many slots."""
     table = np.zeros(2 * slots, np.uint64)

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.growing import grown
 from nearcast.kernels.standing import MISSING, check
 
@@ -28,7 +28,7 @@ class Trees(NamedTuple):
     terms: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stab(begin, end, trees, posts, values, stack, near):
     """(post, query) of those whose range, if any, has the post."""
     lists, boxes, firsts, lasts, is_leaf = trees.lists, trees.boxes, trees.firsts, trees.lasts, trees.is_leaf
@@ -69,7 +69,7 @@ def stab(begin, end, trees, posts, values, stack, near):
     return found, near
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stab_posts(trees, conditions, posts, values, inactive, begin, out_posts, out_rows):
     """As `ch_tree.walk`."""
     count = posts.lon.size

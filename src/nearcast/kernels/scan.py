@@ -1,13 +1,13 @@
 """One query over many stored posts: what a search does where it has no better way, and what a small segment needs."""
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.match import distinct_terms, first_true_key
 from nearcast.kernels.regions import in_bbox, in_region
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_posts(
     lon, lat, ts, codes, offsets, vocabulary, begin, end,
     kind, west, south, east, north, shape, code, since, until,

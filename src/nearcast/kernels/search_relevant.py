@@ -9,9 +9,9 @@ threads may fill them at once: they write the same.
 import math
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.check import has_words, is_among
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.forward import post_at
 from nearcast.kernels.nearest import lower_to
 from nearcast.kernels.packing import integer_at, place_at
@@ -24,7 +24,7 @@ SLACK = 1e-9  # far above what the order of a sum can change in a score
 SHORTER = 1.0 - 1e-6  # lengths are kept in single precision, rounded down
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _idf_of(code, rarity, terms, known, idf, unknown):
     value = rarity[code]
     if value == 0.0:
@@ -37,7 +37,7 @@ def _idf_of(code, rarity, terms, known, idf, unknown):
     return value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _measured(row, first, codes, pulls, rarity, terms, known, idf, unknown, data, starts):
     """(inner product, length, greatest tf, has a word, has one before `first`) of a post and the words asked for."""
     head, at = get(data, post_at(data, starts, row))
@@ -82,7 +82,7 @@ def _measured(row, first, codes, pulls, rarity, terms, known, idf, unknown, data
     return along, math.sqrt(square), most, common, earlier
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _says(code, data, starts, row):
     """Whether a post satisfies a keyword expression; an empty one is always true."""
     if not code.size:
@@ -91,7 +91,7 @@ def _says(code, data, starts, row):
     return ok
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relevant_among(
     rows, first, pull, cap, floor, best, lon, lat, alpha, reach, codes, pulls,
     rarity, lengths, terms, known, idf, unknown,
@@ -152,7 +152,7 @@ def relevant_among(
     return out[:found], scores[:found], read
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def true_scores(lon, lat, alpha, reach, words, weights, lons, lats, terms, offsets, heights):
     """(score, nearness, cosine) of posts for one subscriber; the cosine is APART where they share no word."""
     count = lons.size

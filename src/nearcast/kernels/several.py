@@ -3,9 +3,9 @@ has, how its times are packed, and of each of its arrays where it lies and how l
 """
 
 import numpy as np
-from numba import njit
 
 from nearcast.kernels.blocks import APART, BLOCK, least_distance_km, relation, time_relation
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.counting import codes_from
 from nearcast.kernels.mapped import array_at
 from nearcast.kernels.nearest import nearest_among, nearest_in_tree
@@ -36,12 +36,12 @@ IN_LISTS, IN_TREE, TOO_FAR = 0, 1, 2  # how the nearest were found
 TRY, OPEN_BLOCK = 25, 1500  # nanoseconds: a post of a list, a block
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _counts(row):
     return array_at(row[ARRAYS], row[ARRAYS + 1], np.uint32)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lists(row):
     """As `rows_in_runs` takes them."""
     return (
@@ -53,7 +53,7 @@ def _lists(row):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tree(row):
     return (
         array_at(row[_TREE], row[_TREE + 1], np.float64),
@@ -62,7 +62,7 @@ def _tree(row):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _checks(row):
     """As `check_rows` takes them."""
     return (
@@ -77,12 +77,12 @@ def _checks(row):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _terms(row):
     return array_at(row[_TERMS], row[_TERMS + 1], np.uint64), array_at(row[_TERMS + 2], row[_TERMS + 3], np.uint32)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tables(row):
     return (
         array_at(row[_TABLES], row[_TABLES + 1], np.uint8),
@@ -98,7 +98,7 @@ def _tables(row):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def within_reach(table, chosen, kind, west, south, east, north, shape, since, until):
     """Which of the chosen segments have bounds that are not apart from the place and the time."""
     out = np.zeros(chosen.size, np.bool_)
@@ -114,7 +114,7 @@ def within_reach(table, chosen, kind, west, south, east, north, shape, since, un
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def codes_in(table, chosen, wanted):
     """The code of each wanted term in each of the chosen segments, -1 where it has none."""
     out = np.empty((chosen.size, wanted.size), np.int64)
@@ -125,7 +125,7 @@ def codes_in(table, chosen, wanted):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _appended(out, size, more):
     """`out`, whose first `size` places are taken, with more behind them."""
     if size + more.size > out.size:
@@ -136,7 +136,7 @@ def _appended(out, size, more):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def range_in(
     table, chosen, drivers, driver_bounds, codes, code_bounds, enough,
     kind, west, south, east, north, shape, since, until,
@@ -160,7 +160,7 @@ def range_in(
     return out[: bounds[-1]], bounds, facts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest_in(
     table, chosen, lon, lat, best, drivers, driver_bounds, no_driver, codes, code_bounds, enough,
     kind, west, south, east, north, shape, since, until,
@@ -211,7 +211,7 @@ def nearest_in(
     return out[: bounds[-1]], out_km[: bounds[-1]], bounds, facts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_in(table, chosen, kind, west, south, east, north, shape, since, until, at_most, counts, bounds):
     """`count_region` of each of the chosen segments, into its part of `counts`; of each what that returns.
 
@@ -230,7 +230,7 @@ def count_in(table, chosen, kind, west, south, east, north, shape, since, until,
     return facts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def greatest_in(counts, begins, ends, some):
     """The greatest count of each segment but the last, which is of all that it does not count; 0 if not of `some`."""
     out = np.zeros(some.size, np.int64)
@@ -242,7 +242,7 @@ def greatest_in(counts, begins, ends, some):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def terms_from(table, chosen, counts, begins, ends, least):
     """The terms that occur so often in one of the chosen segments, by what is least for it; some more than once."""
     out = np.empty(64, np.uint64)
@@ -256,7 +256,7 @@ def terms_from(table, chosen, counts, begins, ends, least):
     return out[:size]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_in(table, chosen, counts, begins, ends, wanted, sums):
     """Add the counts of the wanted terms. Of those that a segment has and has not counted: (which of the chosen, which
     of the wanted, its code).
@@ -281,7 +281,7 @@ def add_in(table, chosen, counts, begins, ends, wanted, sums):
     return missing[:, :size].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def posts_with(table, chosen, codes, no_code, kind, west, south, east, north, shape, since, until):
     """How many of the posts asked for have a code, of each pair of a segment and a code."""
     out = np.empty(chosen.size, np.int64)

@@ -7,8 +7,8 @@ fewer than k members before it have a greater order.
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.slots import LOW, load, put
 
 STALE = -1  # the version of a buffer that must be filled from the posts of the window
@@ -16,7 +16,7 @@ NEVER = np.int64(2**63 - 1)  # the time of the oldest member where there is none
 KEPT, SHORT, MOVED = 0, 1, 2  # what became of a row: nothing to tell, must be refilled, has another theta
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def touched(came, oldest, window, marked, since):
     """Rows that a batch touches, and where the arrivals of each begin, and an end.
 
@@ -37,7 +37,7 @@ def touched(came, oldest, window, marked, since):
     return rows[:found].copy(), starts[: found + 1].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def holders(size, begin, room, old_numbers, numbers, base, hidden):
     """Which rows have a member that is `hidden` (by place in the ledger)."""
     out = np.zeros(size.size, np.bool_)
@@ -52,7 +52,7 @@ def holders(size, begin, room, old_numbers, numbers, base, hidden):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle(
     # what the batch brings: rows, and for each the slice of posts that came, a theta (the one of a refill; of others
     # that to rise to, or less than theta), the most members it may have, and how many to keep where it has more
@@ -202,7 +202,7 @@ def settle(
     return rows.size, events
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def before(score1, place1, score2, place2, ts, order):
     """Whether one comes before another in an answer."""
     if score1 != score2:
@@ -212,7 +212,7 @@ def before(score1, place1, score2, place2, ts, order):
     return order[place1] < order[place2]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merged(
     place_a, score_a, was_a, order_a, n_a, place_b, score_b, n_b, place_c, score_c, was_c, order_c, want, dominance,
     ts, order,
@@ -238,7 +238,7 @@ def merged(
     return c
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dominators(orders, n, order):
     """How many of the first n outlive a post."""
     count = 0
@@ -247,7 +247,7 @@ def dominators(orders, n, order):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sort_answer(places, scores, n, ts, order):
     """Heapsort into answer order."""
     for root in range(n // 2 - 1, -1, -1):
@@ -258,7 +258,7 @@ def sort_answer(places, scores, n, ts, order):
         sift_answer(places, scores, np.int64(0), end, ts, order)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sift_answer(places, scores, root, n, ts, order):
     while True:
         child = 2 * root + 1
@@ -273,7 +273,7 @@ def sift_answer(places, scores, root, n, ts, order):
         root = child
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def recognise(places, was, n, held, length, base):
     """Write to `was` which of the posts held before each of the first n is, or -1."""
     guess = 0

@@ -6,14 +6,15 @@ begin, `free[c]` the first free slot of class c, or -1: each free slot has the p
 """
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import kernel
 
 CLASSES = 96
 LOW = np.int64(0xFFFFFFFF)  # numbers of posts are kept as their low 32 bits
 FINE = 64  # classes of 4, 8, ... 256 places; those above double
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def class_of(length):
     """The class of the smallest slot for a list of such a length, from 1 on."""
     if length <= 4 * FINE:
@@ -24,13 +25,13 @@ def class_of(length):
     return kind
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def room_of(kind):
     """How many places a slot of this class has."""
     return np.int64(4) * kind if kind <= FINE else np.int64(4 * FINE) << (kind - FINE)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def give(length, scores, free):
     """The place of a slot for a list of such a length. There must be twice that, and 4, never used."""
     kind = class_of(length)
@@ -43,14 +44,14 @@ def give(length, scores, free):
     return head
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_back(place, room, scores, free):
     kind = class_of(room)
     scores[place] = np.float64(free[kind])
     free[kind] = place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def load(at, length, own, old_numbers, old_scores, numbers, scores, held, held_scores):
     """Copy a list to `held`, from its own slot or from the lists of the file."""
     if own:
@@ -61,7 +62,7 @@ def load(at, length, own, old_numbers, old_scores, numbers, scores, held, held_s
             held[j], held_scores[j] = old_numbers[at + j], old_scores[at + j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put(row, length, usual, places, values, base, begin, room, numbers, scores, free):
     """Write the members of a row to its slot, or to a larger one: where it takes more than half of what it will mostly
     need, which is `usual`, at least so large a one, since slots that are left behind wait for lists of their size.
@@ -77,7 +78,7 @@ def put(row, length, usual, places, values, base, begin, room, numbers, scores, 
         numbers[at + j], scores[at + j] = np.uint32((places[j] + base) & LOW), values[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def members(rows, most, size, begin, room, old_numbers, old_scores, numbers, scores):
     """(starts, numbers, scores) of the first `most[i]` members of each row."""
     starts = np.zeros(rows.size + 1, np.int64)

@@ -1,10 +1,11 @@
 """Searching and sorting small arrays. NumPy's own would do, but compiling them takes Numba seconds."""
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import inlined, kernel
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def lower_bound(values, value):
     """The first position in sorted `values` that is not before `value`."""
     low, high = np.int64(0), np.int64(values.size)
@@ -17,7 +18,7 @@ def lower_bound(values, value):
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hashed_bound(values, value):
     """The first position in sorted `values` that is not before `value`. Both are hashes, evenly spread over 64 bits, so
     that a guess comes close and a gallop from it takes few steps.
@@ -49,7 +50,7 @@ def hashed_bound(values, value):
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sort_in_place(values, n):
     """Heapsort of the first n values."""
     for begin in range(n // 2 - 1, -1, -1):
@@ -59,7 +60,7 @@ def sort_in_place(values, n):
         _sift(values, np.int64(0), end)  # a literal would be a type of its own, and compiled for it
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sift(values, root, n):
     while True:
         child = 2 * root + 1

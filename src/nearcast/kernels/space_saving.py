@@ -1,16 +1,17 @@
 """SpaceSaving: the frequent values of a stream with m counters (Metwally et al.; seed 003 §4.1.2)."""
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _home(value, mask):
     mixed = value * np.uint64(0x9E3779B97F4A7C15)
     return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find(table, values, value, mask):
     """The slot of a value, or the empty one where it belongs."""
     at = _home(value, mask)
@@ -19,7 +20,7 @@ def _find(table, values, value, mask):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _remove(table, values, value, mask):
     """Empty a value's slot and move up those that had to go past it."""
     hole = _find(table, values, value, mask)
@@ -33,7 +34,7 @@ def _remove(table, values, value, mask):
     table[hole] = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sink(heap, places, counts, at, size):
     """Restore a heap of counters, the least on top, below a counter that has grown."""
     while True:
@@ -49,7 +50,7 @@ def _sink(heap, places, counts, at, size):
         at = child
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def space_saving(stream, m):
     """(values, counts, errors, how many counters are in use). A new value takes the least counter and goes on from it;
     where it began is its error.

@@ -7,8 +7,8 @@ Attribute values are a kind and 64 bits, as in `index.groups`; so are the litera
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import inlined, kernel
 from nearcast.kernels.match import first_true_key
 from nearcast.kernels.mix import mix
 from nearcast.kernels.regions import in_bbox, in_region
@@ -68,7 +68,7 @@ class Values(NamedTuple):
     columns: np.ndarray
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def ordered(op, before, equal):
     """A comparison, given how its sides lie; a NaN is neither before nor equal nor after: see `compare`."""
     if op == EQ:
@@ -84,7 +84,7 @@ def ordered(op, before, equal):
     return not before
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compare(op, kind, bits, real, other, other_bits, other_moment, other_real):
     """A value with a literal: NO, YES, UNSURE or, of kinds that do not compare, INCOMPARABLE."""
     if kind == WHOLE and other == WHOLE:
@@ -102,7 +102,7 @@ def compare(op, kind, bits, real, other, other_bits, other_moment, other_real):
     return INCOMPARABLE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def in_place(row, post, conditions, posts):
     """Whether a post lies in the region of a row."""
     box = conditions.boxes[row]
@@ -116,7 +116,7 @@ def in_place(row, post, conditions, posts):
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def true_key(row, post, conditions, posts):
     """(whether a post has the words of a row, the key of the first conjunction that it satisfies)."""
     first, last = posts.firsts[post], posts.firsts[post + 1] - 1
@@ -129,7 +129,7 @@ def true_key(row, post, conditions, posts):
 # -- candidates: pairs (post, number of an entry), checked step by step; each moves those it keeps to the front --------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meet_places(count, near, entries, conditions, posts):
     """The candidates that lie in the region of their row. A rectangle is looked at here, others by a call, which takes
     longer.
@@ -150,7 +150,7 @@ def meet_places(count, near, entries, conditions, posts):
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meet_tests(count, near, entries, conditions, values):
     """The candidates that satisfy the predicates of their row; with DOUBT where that is UNSURE."""
     _, _, _, _, _, _, predicate, test_starts, tests, literals, literal_reals = conditions
@@ -188,7 +188,7 @@ def meet_tests(count, near, entries, conditions, values):
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meet_words(count, near, entries, terms, conditions, posts):
     """The candidates that have the words of their row; where the entry has a term of its own, only if that is the key
     of the first conjunction that is true. All of some words are looked at here, other expressions by a call.
@@ -216,7 +216,7 @@ def meet_words(count, near, entries, terms, conditions, posts):
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def check(count, near, entries, terms, conditions, posts, values, inactive, found, out_posts, out_rows):
     """The candidates that satisfy what their entry leaves open, written from `found` on as (post, row), the row with
     DOUBT where it is. Returns where they end, -1 if there is no room.
@@ -237,7 +237,7 @@ def check(count, near, entries, terms, conditions, posts, values, inactive, foun
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def word_checks(code, code_offsets):
     """How the words of each row are checked: as all of some words where they are that, else as an expression; or not at
     all.
@@ -255,7 +255,7 @@ def word_checks(code, code_offsets):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def condition_hashes(kinds, boxes, shape, shape_offsets, code, code_offsets, predicates):
     """Two hashes of the conditions of each row; those of words do not depend on the order of words in a conjunction,
     nor on that of conjunctions, nor on which word is the key.

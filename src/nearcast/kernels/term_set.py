@@ -1,12 +1,12 @@
 """A set of terms as an open-addressing table: slot 0 of the array counts, 0 marks an empty slot."""
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import inlined, kernel
 from nearcast.kernels.mix import slot_of
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _find(table, term):
     slots = table.size - 1
     slot = slot_of(term, slots)
@@ -17,7 +17,7 @@ def _find(table, term):
     return slot + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_terms(table, terms):
     """The table with these terms; a larger one if it was more than half full."""
     needed = 2 * (np.int64(table[0]) + terms.size) + 1
@@ -36,7 +36,7 @@ def add_terms(table, terms):
     return table
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def missing_terms(table, terms):
     """Which terms are not in the table."""
     out = np.empty(terms.size, np.bool_)

@@ -1,8 +1,8 @@
 """Vocabularies: distinct terms, how many posts have each, and posts as numbers into them."""
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.growing import grown
 from nearcast.kernels.match import FEW
 from nearcast.kernels.mix import slot_of
@@ -16,7 +16,7 @@ ONE = np.uint64(1 << 32)
 ZERO = np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def encode_terms(terms, offsets, order):
     """(codes, offsets, repeats, vocabulary, counts) of the posts in the given order: each term as its first-seen
     number; which posts have a term twice; in how many posts each term occurs.
@@ -101,7 +101,7 @@ def encode_terms(terms, offsets, order):
     return codes, bounds, repeats, vocabulary[:size].copy(), counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def recode_terms(codes, offsets, order, size, boundary):
     """As `encode_terms`, of terms that are numbered already, by numbers below `size`, `boundary` that of the term 0:
     (codes, offsets, repeats, counts). Without a table to search this takes a fraction of the time.
@@ -137,7 +137,7 @@ def recode_terms(codes, offsets, order, size, boundary):
     return out, bounds, repeats, counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _laid_out(table, slots):
     """The table with so many slots."""
     larger = np.zeros(2 * slots, np.uint64)
@@ -153,7 +153,7 @@ def _laid_out(table, slots):
     return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_terms(terms, by_term, wanted):
     """The code of each wanted term, -1 where it has none; `by_term` are the codes in the order of their terms."""
     out = np.empty(wanted.size, np.int64)
@@ -162,7 +162,7 @@ def find_terms(terms, by_term, wanted):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_term(terms, by_term, wanted):
     """The code of a term, or -1. Terms are hashes, so where one lies among the others is guessed from its value, a few
     times; what is left, which is little unless they are crowded, is halved.

@@ -6,8 +6,8 @@ count symbols and pairs of neighbours, keep what saves most (the idea of Boncz, 
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import inlined, kernel
 from nearcast.kernels.growing import grown, put_all
 from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.varint import GROUP, GROUP_BITS, PADDING, get, put, put_size, record_at
@@ -19,7 +19,7 @@ ROUNDS = 5
 AHEAD = 6  # texts, which are asked for beforehand
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _word(words, at):
     """Eight bytes from any place, the first the lowest."""
     shift = np.uint64((at & 7) * 8)
@@ -28,12 +28,12 @@ def _word(words, at):
     return words[here] >> shift | more << np.uint64(1)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _mask(length):
     return np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * length)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _index(values, lengths):
     """How to find the longest symbol: for two first bytes where those that begin so are (`first`), the longest first,
     as values, masks and symbol | length << 16; and the same for one byte, where no symbol stands for it 256 + byte.
@@ -67,7 +67,7 @@ def _index(values, lengths):
     return first, sought, masks, symbols, single
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def learn_symbols(data, bounds, picked):
     """(values, lengths) of the symbols that shorten the picked texts most."""
     words = data.view(np.uint64)
@@ -161,7 +161,7 @@ def learn_symbols(data, bounds, picked):
     return values, lengths
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def encode_texts(data, bounds, order, values, lengths):
     """(records, starts) of the texts in the given order. `data` is padded to whole words of 8 bytes, and one more."""
     starts = np.empty((order.size + GROUP - 1) // GROUP + 1, np.int64)
@@ -211,7 +211,7 @@ def encode_texts(data, bounds, order, values, lengths):
     return out[: at + PADDING], starts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decode_texts(records, starts, values, lengths, rows):
     """(bytes, offsets) of the texts of some rows."""
     offsets = np.empty(rows.size + 1, np.int64)

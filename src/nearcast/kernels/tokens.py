@@ -8,9 +8,9 @@ rules. A term is a hash of the word's folded code points, never 0; 0 is the boun
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.mix import mix, slot_of
 
 Bytes = NDArray[np.uint8]
@@ -48,18 +48,18 @@ class Folding(NamedTuple):
     accent: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(state: np.uint64, code: int) -> np.uint64:
     return (state ^ np.uint64(code)) * MULTIPLIER
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _finish(state: np.uint64) -> np.uint64:
     term = mix(state)
     return term if term != BOUNDARY else np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _url_at(text: Bytes, i: int, end: int) -> bool:
     """Whether http://, https:// or www. stands at i, in any case."""
     if end - i >= 4 and text[i] | 32 == 119:
@@ -72,7 +72,7 @@ def _url_at(text: Bytes, i: int, end: int) -> bool:
     return colon + 2 < end and text[colon] == 58 and text[colon + 1] == 47 and text[colon + 2] == 47
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ascii_words(
     text: Bytes, i: int, end: int, pages: Entries, terms: Terms, count: int
 ) -> tuple[int, int, int, np.uint64]:
@@ -111,7 +111,7 @@ def _ascii_words(
     return i, count, NOWHERE, SEED
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan(
     text: Bytes,
     i: int,
@@ -240,7 +240,7 @@ def _scan(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sizes(starts: Positions, stops: Positions) -> tuple[int, int]:
     """The length of the longest text, and of all."""
     longest, total = np.int64(0), np.int64(0)
@@ -250,7 +250,7 @@ def _sizes(starts: Positions, stops: Positions) -> tuple[int, int]:
     return longest, total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _grown(values: NDArray[Any], size: int) -> NDArray[Any]:
     """A larger array that begins with the same values."""
     out = np.empty(size, values.dtype)
@@ -259,7 +259,7 @@ def _grown(values: NDArray[Any], size: int) -> NDArray[Any]:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill(
     text: Bytes,
     starts: Positions,
@@ -284,7 +284,7 @@ def _fill(
     return p
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def terms_of(text: Bytes, starts: Positions, stops: Positions, folding: Folding) -> tuple[Terms, Positions]:
     """The terms of every text, end to end, and where each text's begin (one more than there are texts).
 
@@ -301,7 +301,7 @@ def terms_of(text: Bytes, starts: Positions, stops: Positions, folding: Folding)
     return terms[: bounds[-1]], bounds
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_places(terms: Terms, wanted: Terms) -> Positions:
     """Where each wanted term (distinct, not 0) first stands in `terms`; -1 where it does not."""
     slots = 2 * wanted.size + 1
@@ -323,7 +323,7 @@ def first_places(terms: Terms, wanted: Terms) -> Positions:
     return places
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spell_out(
     text: Bytes, starts: Positions, stops: Positions, folding: Folding, bounds: Positions, places: Positions
 ) -> tuple[Entries, Positions]:

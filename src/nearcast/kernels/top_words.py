@@ -1,10 +1,11 @@
 """The k words that occur most often, best first; of equally frequent ones the first by code points."""
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def word_before(a, b, prefixes, starts, data):
     """Whether word number a comes before word number b, by code points, which is the order of UTF-8 bytes."""
     if prefixes[a] != prefixes[b]:
@@ -18,7 +19,7 @@ def word_before(a, b, prefixes, starts, data):
     return starts[a + 1] - starts[a] < starts[b + 1] - starts[b]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def word_prefixes(starts, data):
     """The first 8 bytes of each word as a number that sorts as they do."""
     out = np.empty(starts.size - 1, np.uint64)
@@ -32,14 +33,14 @@ def word_prefixes(starts, data):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def comes_first(count_a, a, count_b, b, prefixes, starts, data):
     if count_a != count_b:
         return count_a > count_b
     return word_before(a, b, prefixes, starts, data)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sink(words, counts, size, prefixes, starts, data):
     """Restore a heap, whose root is the last of its words, after a new root."""
     root = 0
@@ -58,7 +59,7 @@ def sink(words, counts, size, prefixes, starts, data):
         root = child
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def offer(word, count, n, k, words, counts, prefixes, starts, data):
     """How many words a heap of the k best has, after one more was offered to it."""
     if n < k:  # the new one goes up as long as its parent comes before it
@@ -77,7 +78,7 @@ def offer(word, count, n, k, words, counts, prefixes, starts, data):
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_first(n, words, counts, prefixes, starts, data):
     """Put a heap in order."""
     for end in range(n - 1, 0, -1):
@@ -86,7 +87,7 @@ def best_first(n, words, counts, prefixes, starts, data):
         sink(words, counts, end, prefixes, starts, data)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def top_words(common, own, numbers, size, k, words, counts, prefixes, starts, data):
     """How many words `words` and `counts` have, as a heap: the k greatest of common + own, if positive."""
     n = 0

@@ -7,8 +7,8 @@ others cannot win any more. What a share counts for, exp of the digamma function
 """
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.sorting import hashed_bound
 
 KEPT = 6
@@ -18,7 +18,7 @@ EQUAL = 1e-9  # shares that differ by no more: two words on two topics are a tie
 CHANGE = 1e-3  # in the mean over all topics, below which a post is settled
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def topics_of(terms, offsets, known, weights, prior, table):
     """The topic of each post, -1 where none of its words is known. `weights` has a row for each term of `known`
     (sorted), with a sum of 1; of equal topics the first wins.
@@ -85,7 +85,7 @@ def topics_of(terms, offsets, known, weights, prior, table):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _counts_for(table, share):
     """exp(digamma(share)): between two entries of the table in a straight line, and beyond it as the limit."""
     place = share * PARTS

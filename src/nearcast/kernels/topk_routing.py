@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.mix import mix, slot_of
 from nearcast.kernels.sorting import hashed_bound
 
@@ -12,7 +12,7 @@ UNKNOWN = -1  # the rank of a term that is not in the vocabulary
 SAFE = 1e-12  # far more than bounds and scores lose in rounding
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ranks_of(terms, known, rank):
     """The rank of each term (`known` is sorted), or UNKNOWN."""
     out = np.empty(terms.size, np.int64)
@@ -22,7 +22,7 @@ def ranks_of(terms, known, rank):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def loose_prefixes(offsets, ranks, weights, alpha, theta, by_sum):
     """Which words are in their subscriber's loose prefix: a post with none of those cannot score theta.
 
@@ -58,7 +58,7 @@ def loose_prefixes(offsets, ranks, weights, alpha, theta, by_sum):
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark(offsets, terms, ranks, chosen, part, first, ends, out):
     """Set `out[row, slot]` for the slots of the chosen words of each row.
 
@@ -83,7 +83,7 @@ def mark(offsets, terms, ranks, chosen, part, first, ends, out):
                 out[row, a] = True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaves_at(lon, lat, axis, cut, low, high):
     """The leaf of a kd-tree for each place. Node i is cut at `cut[i]`: along `axis[i]`, 0 (lon) or 1 (lat), what is at
     the line or below goes to node `low[i]`, the rest to `high[i]`; it is a leaf where the axis is negative.
@@ -98,7 +98,7 @@ def leaves_at(lon, lat, axis, cut, low, high):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dealt(keys, counts):
     """A number below `counts[i]` for each key, by its hash."""
     out = np.empty(keys.size, np.int64)
@@ -107,7 +107,7 @@ def dealt(keys, counts):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def taste_keys(lon, lat, alpha, words, offsets):
     """A 64-bit key of each subscriber, from what it asks for."""
     out = np.empty(lon.size, np.uint64)

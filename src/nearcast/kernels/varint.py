@@ -6,7 +6,8 @@ others are found from there.
 """
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import inlined, kernel
 
 PADDING = 4  # bytes behind the last record
 GROUP = 16
@@ -18,7 +19,7 @@ FROM_THREE = FROM_TWO + ((THREE - TWO) << 8)
 FROM_FIVE = FROM_THREE + ((FIVE - THREE) << 16)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def size_of(value):
     """How many bytes `put` writes."""
     if value < FROM_TWO:
@@ -28,7 +29,7 @@ def size_of(value):
     return 3 if value < FROM_FIVE else 5
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put(out, at, value):
     """Write a number (below 2**32); returns where the next one goes."""
     here = np.uint64(at)
@@ -52,7 +53,7 @@ def put(out, at, value):
     return at + 5
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put_size(out, at, end, value):
     """Write a number at `at` in front of the bytes [at + 1, end), which make room where it takes more than one;
     returns where they end then.
@@ -67,7 +68,7 @@ def put_size(out, at, end, value):
     return end + more
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def get(data, at):
     """(the number there, where the next one is).
 
@@ -88,7 +89,7 @@ def get(data, at):
     return value, at + 1 + (first >= TWO) + (first >= THREE)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def skip_records(data, at, count):
     for _ in range(count):
         size, at = get(data, at)
@@ -96,7 +97,7 @@ def skip_records(data, at, count):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def record_at(data, starts, number):
     """Where the record of this number begins, with its size."""
     return skip_records(data, starts[number >> GROUP_BITS], number & (GROUP - 1))

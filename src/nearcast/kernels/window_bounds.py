@@ -9,8 +9,8 @@ have at most.
 import math
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.regions import EARTH_RADIUS_KM
 from nearcast.kernels.window_build import ASTRAY, FINE, SLACK, STEP
 
@@ -18,7 +18,7 @@ WIDER = 1e-12  # so much a bound may be off by rounding
 ROUGH = 3e-6  # so much the weight of a bound may be off
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def least_near(chord, reach):
     """The least nearness of places that are at most so far apart through a sphere of radius 1."""
     chord += SLACK
@@ -30,7 +30,7 @@ def least_near(chord, reach):
     return 1.0 - km / reach if km < reach else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bound_blocks(begin, end, bounds, x, y, z, alpha, q, rest, others, reach, upper):
     """Fill `upper` with the greatest scores that posts of the blocks can have; the greatest weight of all.
 
@@ -57,7 +57,7 @@ def bound_blocks(begin, end, bounds, x, y, z, alpha, q, rest, others, reach, upp
     return heaviest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bound_postings(
     begin, end, bounds, block, weighed, placed, signed, signs, adds, tops, u, m, x, y, z, alpha, q, rest, reach, upper,
     chords, nears,

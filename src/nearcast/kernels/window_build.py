@@ -18,8 +18,8 @@ each, rounded up.
 import math
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.mix import mix
 from nearcast.kernels.regions import RADIANS
 from nearcast.kernels.sorting import sort_in_place
@@ -36,20 +36,20 @@ MOST = 15
 ASTRAY = 0.0018  # of the radius: how far a place may be from where its posting has it
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sign_of(term):
     """The bits of a term in a signature."""
     hashed, one, six = mix(term), np.uint64(1), np.uint64(63)
     return one << (hashed & six) | one << (hashed >> np.uint64(6) & six) | one << (hashed >> np.uint64(12) & six)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def kind_of(term):
     """Where the bits of a term are in a sketch."""
     return mix(term) >> np.uint64(18) << np.uint64(2) & np.uint64(60)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sketched(sketch, term, weight):
     """A sketch, with one more word."""
     kind = kind_of(term)
@@ -58,21 +58,21 @@ def sketched(sketch, term, weight):
     return sketch + (step - had << kind) if step > had else sketch
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def most_weight(sketch, kind):
     """At least the weight of any word of a kind; 0 where there is none."""
     step = np.int64(sketch >> kind & np.uint64(MOST))
     return 1.0 if step == MOST else step * COARSE * (1.0 + 1e-9)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unit_vector(lon, lat):
     """A place on the sphere of radius 1."""
     shrink = math.sin((90.0 - abs(lat)) * RADIANS)
     return shrink * math.cos(lon * RADIANS), shrink * math.sin(lon * RADIANS), math.sin(lat * RADIANS)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lay_posts(given, offsets, weights, terms, perm, ends, own, heights, signs, sketches):
     """Fill the words (`own`: ranks of their terms, and `heights`: their weights, up to `ends`), signatures and sketches
     of posts in the order of `perm`. How often each term occurs.
@@ -92,7 +92,7 @@ def lay_posts(given, offsets, weights, terms, perm, ends, own, heights, signs, s
     return counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lay_postings(offsets, own, heights, starts, posts, weights):
     """Fill the lists (`starts[t]` is where that of term t begins) with posts and weights, in the order of the posts."""
     place = starts.copy()
@@ -103,7 +103,7 @@ def lay_postings(offsets, own, heights, starts, posts, weights):
             place[own[j]] = at + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def classes_of(size):
     """Into how many classes of weight a list of so many postings is split: as many as make blocks about as fine by
     weight as by longitude and by latitude.
@@ -111,7 +111,7 @@ def classes_of(size):
     return min(CLASSES, max(1, int((size / BLOCK) ** (1.0 / 3.0) + 0.5)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cut_blocks(starts, posts, weights, block_starts, begins):
     """Order each long list by class of weight, heaviest first, and inside by place, and cut all lists into blocks.
 
@@ -161,7 +161,7 @@ def cut_blocks(starts, posts, weights, block_starts, begins):
     return blocks
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pack_blocks(begins, posts, weights, places, signs, bounds, weighed, placed, signed):
     """Fill the bounds of each block (centre, radius, least and greatest weight: floats that err to the safe side) and
     its postings.
@@ -201,7 +201,7 @@ def pack_blocks(begins, posts, weights, places, signs, bounds, weighed, placed, 
             signed[i] = signs[post]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def group_blocks(block_starts, bounds, group_starts, grouped):
     """Fill the bounds of groups, each of GROUP blocks of a list or of what is left, from those of the blocks; those of
     term t begin at `group_starts[t]`.

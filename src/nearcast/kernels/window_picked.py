@@ -7,8 +7,8 @@ its sketch (`kernels.window_build`) says more about those beside the posting's o
 import math
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.relevance import cosine, nearness, score_of
 from nearcast.kernels.sorting import lower_bound
@@ -19,7 +19,7 @@ LOW, HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)  # halves of a post's key: wher
 GUESS = -1  # in place of a number: what has but a lower bound of its score
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_inside(number, bound, base, order, hidden):
     """Whether a post is in a window, and none of those hidden."""
     ranked = number - base
@@ -29,7 +29,7 @@ def is_inside(number, bound, base, order, hidden):
     return found >= hidden.size or hidden[found] != number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def has_any(own, begin, end, ids, turn, count):
     """Whether a post has one of the first `count` words of the subscriber."""
     for i in range(begin, end):
@@ -39,7 +39,7 @@ def has_any(own, begin, end, ids, turn, count):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def without_guesses(scores, found, size):
     """Leave what is exact in a pool: how many."""
     left = 0
@@ -50,7 +50,7 @@ def without_guesses(scores, found, size):
     return left
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def most_alike(sketch, sign, weighed, u, m, words):
     """No less than the cosine of a post and the words from u on, by a posting of word u."""
     _, turn, qs, rest, tops, signs, kinds = words
@@ -63,7 +63,7 @@ def most_alike(sketch, sign, weighed, u, m, words):
     return qs[turn[u]] * STEP * np.float64(weighed) + min(more, rest[u] * left)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def score_picked(first, part, asked, words, window, picked, count, pool, i, size, floor):
     """Take the posts of the postings picked into the pool, as far as they reach the floor: (size, floor)."""
     posts, weighed, _, signed, places, keys, own, heights, _ = part[6:]

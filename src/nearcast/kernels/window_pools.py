@@ -1,12 +1,13 @@
 """Pools of the best posts found so far, one for each subscriber."""
 
 import numpy as np
-from numba import njit
+
+from nearcast.kernels.compiled import kernel
 
 FULL = -1  # the size of a pool that could not hold all ties
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_best(scores, numbers, size, n, spare):
     """Drop all but the n best and what ties with the last of them: (how many are left, the score of the last)."""
     if size < n or n <= 0:
@@ -40,7 +41,7 @@ def keep_best(scores, numbers, size, n, spare):
     return left, last
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_room(scores, numbers, limits, spare, i, size, n):
     """Leave the best of a subscriber's full pool: (how many there are now, the score that a post needs from now on)."""
     size, floor = keep_best(scores[i], numbers[i], size, n, spare)
@@ -50,7 +51,7 @@ def make_room(scores, numbers, limits, spare, i, size, n):
     return size, floor
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def after(scores, numbers, i, j, base, ts, order):
     """Whether a post comes after another in an answer."""
     if scores[i] != scores[j]:
@@ -61,7 +62,7 @@ def after(scores, numbers, i, j, base, ts, order):
     return order[first] > order[second]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sift(scores, numbers, root, size, base, ts, order):
     while True:
         child = 2 * root + 1
@@ -76,7 +77,7 @@ def _sift(scores, numbers, root, size, base, ts, order):
         root = child
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def finish(pool, sizes, n, base, ts, order):
     """Leave the n best of each pool and what ties with the last, in answer order (a heapsort). A full pool stays."""
     scores, numbers, _, spare = pool

@@ -7,8 +7,8 @@ missing.
 import math
 
 import numpy as np
-from numba import njit
 
+from nearcast.kernels.compiled import kernel
 from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.relevance import APART, cosine, nearness, score_of
 from nearcast.kernels.sorting import hashed_bound
@@ -25,7 +25,7 @@ GONE = np.uint32(0xFFFFFFFF)  # in place of a post, where none has this number
 FEW = 8  # times n: where a window has fewer of the postings, they give no floor to speak of
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_bound(bounds, count, lowest, highest, buckets, queue):
     """Fill `queue` with what has such bounds, the highest first as far as buckets tell. None that comes later has a
     bound that is more than what is returned above another's.
@@ -43,7 +43,7 @@ def by_bound(bounds, count, lowest, highest, buckets, queue):
     return (highest - lowest) * (1.001 / (BUCKETS - 1)) + WIDER
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lists_of(term, rows, words, offsets):
     """The list of each word of the subscribers at `rows`, or -1, end to end."""
     total = 0
@@ -60,13 +60,13 @@ def lists_of(term, rows, words, offsets):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_short(inside, posts, postings, n):
     """Whether a window that has so many of a part's posts is better gone through than searched by words."""
     return FEW * inside < postings or (inside < postings and postings * (inside / posts) < FEW * n)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def go_through(first, part, since, x, y, alpha, reach, ids, qs, m, n, bound, base, order, hidden, pool, i, size, floor):
     """A short window is gone through post by post: (size and floor of the pool)."""
     places, keys, own, heights, where = part[10:]
@@ -93,7 +93,7 @@ def go_through(first, part, since, x, y, alpha, reach, ids, qs, m, n, bound, bas
     return size, floor
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fetch_block(begin, end, weighed, placed, signed):
     """Ask for the postings of a block: eight signatures are a cache line, as are 16 places and 32 weights."""
     prefetch(weighed, begin)
@@ -103,7 +103,7 @@ def fetch_block(begin, end, weighed, placed, signed):
         prefetch(signed, at)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search_part(first, part, least_order, tastes, rows, n, bounds, firsts, base, order, hidden, pool, sizes, floors):
     """Search one part for each of `rows`: pools hold its n best in the window of all parts searched, and `floors` what
     the next must reach. A row's window has no number below `firsts`, and no post of the part an order below

@@ -24,7 +24,10 @@ class Kernels:
         self.folder = folder
         self.pool = pool
         self.stopped = False
-        self.other = None if is_warm() else other_half(folder)
+        self.other = None
+        if not is_warm():
+            gc.disable()  # as in `uncollected`, until the first results are out
+            self.other = other_half(folder)
         self.compiled: Future[None] | None = None
         self.later: subprocess.Popen[bytes] | None = None
         self.kinds: list[subprocess.Popen[bytes]] = []
@@ -68,11 +71,12 @@ class Kernels:
         """Compile what searches and other kinds of subscriptions need, once the stream has had posts."""
         if posts and not self.rested:
             self.rested = True
+            gc.enable()
             self.later = warm_up_later()
 
     def stop(self) -> None:
         self.stopped = True
-        gc.enable()  # where `finish` was not come to
+        gc.enable()
         for process in (self.other, self.later, *self.kinds):
             if process is not None:
                 process.terminate()

@@ -13,7 +13,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,15 +132,19 @@ def subscriptions(folder: Path | str) -> None:
     work(plan, 0, [*packets, *pack(POSTS_PACKET, posts, 1)])
 
 
-def rest(folder: Path) -> None:
-    """What the two halves may have left out: a small state, subscribed to and streamed through."""
-    posts, _ = normalise(World().posts(0, 300))
+def more_ops(folder: Path) -> None:
+    """Ops that meet subscriptions of an earlier batch. What those needed, the other half has compiled by now."""
     state, settings = StateDirectory(folder / "rest"), Settings(workers=1)
-    begin(state, settings, posts.slice(0, 100))
-    for name in ("u", "v"):
-        ops = {"op": ["subscribe"], "id": [1], "id_text": [name], "ts": pa.nulls(1, pa.int64()), "sql": [SUBSCRIPTION]}
-        run_batch(state, settings, ops=pa.table(ops))
-    run_batch(state, settings, posts=[posts])
+    begin(state, settings, normalise(World().posts(0, 100))[0])
+    for names in ("u", "uv"):
+        nulls = {"ts": pa.nulls(len(names), pa.int64())}
+        ops = {"op": ["subscribe"] * len(names), "id": range(len(names)), "id_text": list(names), **nulls}
+        run_batch(state, settings, ops=pa.table({**ops, "sql": [SUBSCRIPTION] * len(names)}))
+
+
+def rest(folder: Path) -> None:
+    """What the two halves may have left out: posts through what is subscribed to."""
+    run_batch(StateDirectory(folder / "rest"), Settings(workers=1), posts=[normalise(World().posts(0, 300))[0]])
 
 
 def nearest(folder: Path) -> None:
@@ -239,28 +244,33 @@ def is_warm() -> bool:
 def warm_up() -> None:
     """Compile what a stream needs and is not compiled yet: half a minute once, nothing from then on."""
     if not is_warm():
-        with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
+        with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name, uncollected():
             finish(Path(name), other_half(Path(name)))
 
 
-def other_half(folder: Path) -> "subprocess.Popen[bytes]":
-    """Compile what subscriptions need in another process. In this one Python's garbage collector, which takes a tenth
-    of the time of compiling and finds little, rests until `finish`.
-    """
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without Python's garbage collector, which takes a tenth of the time that compiling does, and finds little."""
     gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def other_half(folder: Path) -> "subprocess.Popen[bytes]":
+    """Compile what subscriptions need in another process."""
     return in_background("warmup.subscriptions", str(folder))
 
 
 def finish(folder: Path, other: "subprocess.Popen[bytes]", stopped: Callable[[], bool] = lambda: False) -> None:
     """Compile what posts need, wait for the other half, and see that nothing was left out."""
-    try:
-        posts_and_words(folder)
-        other.wait()
-        if not stopped():
-            rest(folder)
-            mark(STREAMING)
-    finally:
-        gc.enable()
+    posts_and_words(folder)
+    more_ops(folder)
+    other.wait()
+    if not stopped():
+        rest(folder)
+        mark(STREAMING)
 
 
 def warm_up_words() -> None:
@@ -303,8 +313,9 @@ def warm_up_later() -> "subprocess.Popen[bytes] | None":
 
 
 def in_background(call: str, *given: str) -> "subprocess.Popen[bytes]":
+    """Compile in another process, which does not tidy up what it leaves: that would take a second."""
     arguments = ", ".join(map(repr, given))
-    code = f"import gc, os; gc.disable(); from nearcast.pipeline import warmup; {call}({arguments})"
+    code = f"import gc, os; gc.disable(); from nearcast.pipeline import warmup; {call}({arguments}); os._exit(0)"
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
