@@ -2,13 +2,15 @@
 
 from collections import Counter
 from itertools import pairwise
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearcast.cache.space_saving import Summaries, frequent, merge, streamed, summed_up
+from nearcast.cache.space_saving import Summaries, frequent, leading, merge, streamed, summed_up
+from nearcast.cache.space_saving import exact as all_of
 
 terms = st.lists(st.integers(1, 12), max_size=60)
 counters = st.integers(1, 8)
@@ -108,3 +110,52 @@ def test_terms_that_stand_out_are_certain_and_ties_are_not() -> None:
     best = frequent(exact(4, [1] * 9 + [2] * 5 + [3] * 5 + [4] * 2 + [5]), 0, 2)
     assert best.terms.tolist() == [1, 2] and best.counts.tolist() == [9, 5]
     assert best.certain.tolist() == [True, False]
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 4)), max_size=9), min_size=1, max_size=4),
+    st.integers(0, 4),
+    st.sets(st.integers(1, 9)),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=200, deadline=None)
+def test_what_leads_is_what_sorting_finds(
+    many: list[list[tuple[int, int]]], k: int, stop: set[int], dice: Random
+) -> None:
+    """Of groups in any order, without stop words, ties with the last included; those above the next are certain."""
+    held = [sorted(dict(each).items()) for each in many]
+    rows = [(group, term, n) for group, each in enumerate(held) for term, n in each]
+    dice.shuffle(rows)
+    group, term, n = (np.array([row[i] for row in rows], np.int64) for i in range(3))
+    asked = list(range(len(held)))
+    dice.shuffle(asked)
+    found = leading(all_of(group, of(term.tolist()), n, len(held)), np.array(asked), k, of(sorted(stop)))
+    got = sorted(
+        zip(found.of.tolist(), found.terms.tolist(), found.counts.tolist(), found.certain.tolist(), strict=True)
+    )
+    right = []
+    for place, which in enumerate(asked):
+        ranked = sorted((n for term, n in held[which] if term not in stop), reverse=True)
+        least, following = (*ranked[k - 1 : k], 0)[0], (*ranked[k:], 0)[0]
+        right += [(place, t, n, n > following) for t, n in held[which] if k and t not in stop and n >= least]
+    assert got == sorted(right) and not found.errors.any()
+
+
+@given(counters, st.lists(terms, min_size=1, max_size=4), st.integers(0, 3))
+@settings(max_examples=100, deadline=None)
+def test_the_greatest_are_kept_and_ties_are_broken_by_term(m: int, streams: list[list[int]], left_out: int) -> None:
+    """By sorting, of exact counts; and groups that are picked from a summary are those of the summary."""
+    counted = [sorted(Counter(stream).items()) for stream in streams]
+    rows = [(group, term, n) for group, each in enumerate(counted) for term, n in each]
+    group, term, n = (np.array([row[i] for row in rows], np.int64) for i in range(3))
+    summary = summed_up(m, group, of(term.tolist()), n, len(streams))
+    kept = list(zip(summary.group.tolist(), summary.terms.tolist(), summary.counts.tolist(), strict=True))
+    best = [sorted(each, key=lambda pair: (-pair[1], pair[0])) for each in counted]
+    assert kept == [(group, *pair) for group, each in enumerate(best) for pair in sorted(each[:m])]
+    assert summary.rest.tolist() == [each[m][1] if len(each) > m else 0 for each in best]
+    picked = [group for group in reversed(range(len(streams))) if group != left_out]
+    into = np.array([picked.index(group) if group in picked else -1 for group in range(len(streams))])
+    fewer = merge([summary], [into], len(picked))
+    again = zip(fewer.group.tolist(), fewer.terms.tolist(), fewer.counts.tolist(), strict=True)
+    assert sorted((picked[to], term, n) for to, term, n in again) == [row for row in kept if row[0] in picked]
+    assert fewer.rest.tolist() == [summary.rest[group] for group in picked]

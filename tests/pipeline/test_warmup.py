@@ -28,6 +28,7 @@ FIELDS: dict[str, Any] = {"seed": 1, "start": 1_700_000_000_000_000, "rate": flo
 def warmed(folder: Path) -> None:
     warmup.subscriptions(folder)
     warmup.posts_and_words(folder)
+    warmup.more_ops(folder)
     warmup.rest(folder)
 
 

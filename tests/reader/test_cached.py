@@ -129,7 +129,7 @@ def test_an_approximate_topk_has_its_bounds(tmp_path: Path, monkeypatch: pytest.
     exact = [{"term": "w11", "count": 33}, {"term": "w10", "count": 30}]
     (plain,) = rows(nc.open(root), sql)
     assert plain == {"top": [{**each, "error": 0, "certain": True} for each in exact], "count(id)": len(words)}
-    monkeypatch.setattr("nearcast.cache.views.COUNTERS", 3)
+    monkeypatch.setattr("nearcast.reader.reader.counters_for", lambda k, stop: k + 1)
     state = cached(root)
     for _ in range(len(QUESTIONS)):
         assert rows(state, sql) == [plain]
@@ -140,6 +140,8 @@ def test_an_approximate_topk_has_its_bounds(tmp_path: Path, monkeypatch: pytest.
         assert each["count"] - each["error"] <= truth["count"] <= each["count"]
         assert each["error"] <= len(words) // 3
     assert rows(state, "SELECT TopK(text, 2) AS top, Count(id) FROM stream")[0]["top"] == exact
+    (more,) = rows(state, "SELECT APPROXIMATE TopK(text, 3) AS top, Count(id) FROM stream")
+    assert [each["error"] for each in more["top"]] == [0, 0, 0]  # the view has too few counters for three terms
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 40])

@@ -13,10 +13,10 @@ INDEXES = {
     "pyramid": "pyramid",
 }  # fmt: skip
 CACHES = {
-    "none": "no cache", "classic": "classic greedy", "q": "Q-cache", "qo": "QO-cache",
-    "qo_approximate": "QO-cache, approximate",
+    "every_post": "no cache, every post looked at", "none": "no cache", "classic": "classic greedy", "q": "Q-cache",
+    "qo": "QO-cache", "qo_approximate": "QO-cache, approximate",
 }  # fmt: skip
-COLOURS = ("#777777", "#d98032", "#5a9bd4", "#1f4e79", "#8fbc5a")
+COLOURS = ("#bbbbbb", "#777777", "#d98032", "#5a9bd4", "#1f4e79", "#8fbc5a")
 FEWEST, MOST = 1, 4  # constraints
 PANEL = 4.2, 3.4  # inches
 DPI = 110
@@ -65,7 +65,7 @@ def response(axes: "Axes", name: str, figures: dict[str, Any]) -> None:
 
 def throughput(axes: "Axes", figures: dict[str, Any]) -> None:
     width = 0.8 / len(INDEXES)
-    for at, ((index, title), colour) in enumerate(zip(INDEXES.items(), COLOURS[::-1], strict=True)):
+    for at, ((index, title), colour) in enumerate(zip(INDEXES.items(), COLOURS[:0:-1], strict=True)):
         values = [each["posts_per_s"][index] for each in figures.values()]
         axes.bar([n + at * width for n in range(len(values))], values, width, color=colour, label=title)
     names = [name.upper().replace("_", " ") for name in figures]

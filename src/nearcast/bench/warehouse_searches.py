@@ -4,6 +4,9 @@ Each cache learns from queries of the same set, of 1 to 4 constraints mixed, and
 with is noted and not searched for, as only what is asked matters to it. A search is timed from its text to the table of
 its rows. Of several sizes of memory, all caches are compared by the largest, and the QO-cache with itself by the others
 (§8.6).
+
+Two things stand for Baseline-1, which has no cache: our search without one, and one that knows no more of posts than
+the paper's does, whose only index is the quadtree: it looks at each post of the nodes that a region covers or overlaps.
 """
 
 import gc
@@ -20,9 +23,14 @@ from nearcast.bench.figures import Progress, figure, rounded
 from nearcast.bench.search_data import Built, build, word_list
 from nearcast.bench.warehouse_data import TaggedPosts
 from nearcast.bench.warehouse_duck import Duck, is_installed
-from nearcast.bench.warehouse_queries import Asked, Workload
+from nearcast.bench.warehouse_queries import Asked, K, Workload
+from nearcast.cache.answer import Answer, Plan, carry_out
 from nearcast.cache.cached_answers import CachedAnswers
+from nearcast.cache.partials import counters_for
+from nearcast.cache.snapshot import Plain, Snapshot
 from nearcast.index.answers import shape_of
+from nearcast.index.groups import Shape
+from nearcast.index.question import Question
 from nearcast.language import parse
 from nearcast.model.queries import AggregateQuery
 from nearcast.reader.aggregated import Aggregated
@@ -44,6 +52,7 @@ SAMPLED = 20_000  # posts that queries are made of
 AGAIN = 5  # times that each query of a repeated workload was asked before
 AIMS = {1: 2.0, 4: 10.0}  # ms, of the median of a Count
 GAINS = {1: 10.0, 2: 5.0, 3: 5.0, 4: 5.0}  # times no cache
+FEW = 10  # queries of each number of constraints that are answered by looking at every post
 
 Ask = Callable[[str], pa.Table]
 
@@ -79,12 +88,15 @@ def measure_set(progress: Progress, state: State, built: Built, name: str, optio
     training = workload.take(options.training)
     queries = {n: workload.take(options.queries, n) for n in CONSTRAINTS}
     progress(f"{name}: no cache")
-    for asked in training[:WARMING]:
-        Asking(state)(asked.sql)
+    for some in (training[:WARMING], *queries.values()):  # everyone finds in memory what is asked for
+        timed(Asking(state), some)
     plain = {n: timed(Asking(state), some) for n, some in queries.items()}
     out: dict[str, Any] = {"none": {n: described(times) for n, (times, _) in plain.items()}}
     out["none"][1]["median_ms_by_constraint"] = by_constraint(queries[1], plain[1][0])
-    checked = 0
+    progress(f"{name}: no cache, every post looked at")
+    few = {n: timed(Asking.of_every_post(state), some[:FEW]) for n, some in queries.items()}
+    out["every_post"] = {n: described(times) for n, (times, _) in few.items()}
+    checked = sum(compared(f"{name}: every post", *few[n], plain[n][1][:FEW]) for n in CONSTRAINTS)
     for memory in options.memory:
         largest = memory == max(options.memory)
         for cache in (
@@ -96,16 +108,13 @@ def measure_set(progress: Progress, state: State, built: Built, name: str, optio
             asking = Asking.by(state, "qo" if roughly else cache, memory)
             choosing = asking.train([replace(asked, approximate=roughly) for asked in training])
             found = {n: timed(asking, [replace(e, approximate=roughly) for e in some]) for n, some in queries.items()}
-            for n, (_, answers) in found.items():
-                if roughly:
-                    continue
-                if not all(one.equals(other) for one, other in zip(answers, plain[n][1], strict=True)):
-                    raise AssertionError(f"{name}: the {cache}-cache answers otherwise")
-                checked += len(answers)
+            if not roughly:
+                checked += sum(compared(f"{name}: the {cache}-cache", *found[n], plain[n][1]) for n in CONSTRAINTS)
             aimed = largest and cache == "qo"
             shown: dict[Any, Any] = {
                 n: described(times, AIMS.get(n) if aimed and function == "count" else None)
                 | {"times_no_cache": gain(plain[n][0], times, GAINS[n] if aimed else None)}
+                | {"times_every_post": gain(few[n][0], times[:FEW], GAINS[n] if aimed else None)}
                 for n, (times, _) in found.items()
             }
             shown[1]["median_ms_by_constraint"] = by_constraint(queries[1], found[1][0])
@@ -114,6 +123,13 @@ def measure_set(progress: Progress, state: State, built: Built, name: str, optio
 
 
 WARMING = 20  # queries, by which columns that are asked for a lot are read once
+
+
+def compared(who: str, _times: np.ndarray, answers: Sequence[pa.Table], right: Sequence[pa.Table]) -> int:
+    """How many answers are the same; all must be."""
+    if not all(one.equals(other) for one, other in zip(answers, right, strict=True)):
+        raise AssertionError(f"{who} answers otherwise")
+    return len(answers)
 
 
 def described(times: np.ndarray, at_most: float | None = None) -> dict[str, Any]:
@@ -163,6 +179,12 @@ class Asking:
         objects = int(OBJECTS * memory * MB) if kind == "qo" else 0
         return cls(state, CachedAnswers(memory * MB - objects, objects, classic=kind == "classic", background=False))
 
+    @classmethod
+    def of_every_post(cls, state: State) -> "Asking":
+        asking = cls(state, EveryPost(0, background=False))
+        asking.train([])
+        return asking
+
     def __call__(self, sql: str) -> pa.Table:
         found = self.reader.search(sql)
         assert isinstance(found, Aggregated)
@@ -174,7 +196,8 @@ class Asking:
         for asked in queries:
             query = parse(asked.sql, self.reader.tokenizer).query
             assert isinstance(query, AggregateQuery)
-            self.cache.note(self.reader.posts, self.reader.question(query), shape_of(query), query.approximate)
+            counters = counters_for(K) if query.approximate else 0
+            self.cache.note(self.reader.posts, self.reader.question(query), shape_of(query), counters)
         began = time.perf_counter()
         self.cache.choose(self.reader.posts)
         return time.perf_counter() - began
@@ -186,6 +209,19 @@ class Asking:
             "choosing_s": rounded(choosing), "views": status.views, "view_mb": rounded(status.view_bytes / MB),
             "regions": status.regions, "region_mb": rounded(status.region_bytes / MB),
         }  # fmt: skip
+
+
+class EveryPost(CachedAnswers):
+    """Baseline-1 with the paper's index of posts (§4.1.3): those of all nodes that a region covers or overlaps are
+    looked at. A time is found as our search does, which is no slower than the paper's slots.
+    """
+
+    def _answer(self, snapshot: Snapshot, question: Question, shape: Shape, counters: int, plain: Plain) -> Answer:
+        if snapshot.window(question) is not None:
+            return super()._answer(snapshot, question, shape, counters, plain)
+        cover = self._catalog.cover(question)
+        plan = Plan((), 0.0, None, left=cover.inside, meeting=cover.meeting)
+        return carry_out(plan, snapshot, question, shape, counters, plain, 0)
 
 
 # -- a workload that repeats itself, beside DuckDB ---------------------------------------------------------------------
@@ -213,8 +249,7 @@ def measure_repeated(progress: Progress, state: State, built: Built, folder: Pat
         again, kept = timed(asking, queries)
         slow, right = timed(Asking(state), queries)
         for found in (answers, kept):
-            if not all(one.equals(other) for one, other in zip(found, right, strict=True)):
-                raise AssertionError("the cache answers otherwise")
+            compared("repeated: the cache", fast, found, right)
         out[function] = {"again": described(again), "qo": described(fast), "none": described(slow)}
         out[function]["times_no_cache"] = {"again": gain(slow, again), "qo": gain(slow, fast)}
         if duck is not None:

@@ -86,7 +86,7 @@ class Plan:
         return not len(self.left) and not len(self.meeting)
 
 
-def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Shape, approximate: bool) -> Plan | None:
+def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Shape, counters: int) -> Plan | None:
     """The cheapest way with the cache, by what it looks at; None where the plain way is cheaper."""
     window = snapshot.window(question)
     need = None
@@ -95,7 +95,7 @@ def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Sha
         and comparable(question.predicates)
         and not (window and (not window.share or snapshot.own_minutes))
     ):
-        need = Need.of(question, shape, window is not None, approximate)
+        need = Need.of(question, shape, window is not None, counters)
     whole = catalog.whole(where(question), need) if need else None
     if whole is not None and window is None:
         return Plan((whole,), whole.posts, None)
@@ -148,7 +148,7 @@ def search_effort(
 
 
 def carry_out(
-    plan: Plan, snapshot: Snapshot, question: Question, shape: Shape, approximate: bool, plain: Plain, tick: int
+    plan: Plan, snapshot: Snapshot, question: Question, shape: Shape, counters: int, plain: Plain, tick: int
 ) -> Answer:
     """The answer that a plan gives."""
     window = plan.window
@@ -158,7 +158,7 @@ def carry_out(
         view.used = tick
         total = view.total(snapshot.sources, snapshot.keys)
         rows = total.rows(middle) if window or question.predicates else ALL
-        parts.append(part_of(total.groups, total.summaries if approximate else None, rows, shape))
+        parts.append(part_of(total.groups, total.summaries if counters else None, rows, shape))
     looked: list[tuple[str, Looked]] = []
     cached = 0
     if not plan.complete:

@@ -62,33 +62,34 @@ class CachedAnswers:
         segments: Segments,
         question: Question,
         shape: Shape,
-        approximate: bool = False,
+        counters: int = 0,
         plain: Plain | None = None,
     ) -> Answer:
         """The aggregates of the posts of all segments that satisfy the question.
 
-        `plain` answers a question over the same segments without a cache. `approximate` allows summaries of terms.
+        `plain` answers a question over the same segments without a cache. `counters` allows summaries of terms, with so
+        many of them for a group, or more; 0 wants exact counts.
         """
         snapshot = self._snapshots.of(segments)
-        self._log.note(snapshot, question, shape, approximate)
+        self._log.note(snapshot, question, shape, counters)
         self._queries += 1
-        answer = self._answer(snapshot, question, shape, approximate, plain or snapshot.plain(shape))
+        answer = self._answer(snapshot, question, shape, counters, plain or snapshot.plain(shape))
         self._from_views += answer.used.views > 0
         self._from_borders += answer.used.cached > 0
         if self._queries % EVERY == 0 or (self._queries == FIRST and not self._choices):
             self._choose_later(snapshot)
         return answer
 
-    def note(self, segments: Segments, question: Question, shape: Shape, approximate: bool = False) -> None:
+    def note(self, segments: Segments, question: Question, shape: Shape, counters: int = 0) -> None:
         """Learn that a query was asked, without an answer."""
-        self._log.note(self._snapshots.of(segments), question, shape, approximate)
+        self._log.note(self._snapshots.of(segments), question, shape, counters)
 
-    def _answer(self, snapshot: Snapshot, question: Question, shape: Shape, approximate: bool, plain: Plain) -> Answer:
-        plan = planned(self._catalog, snapshot, question, shape, approximate)
+    def _answer(self, snapshot: Snapshot, question: Question, shape: Shape, counters: int, plain: Plain) -> Answer:
+        plan = planned(self._catalog, snapshot, question, shape, counters)
         if plan is None:
             return _without(plain, question)
         try:
-            return carry_out(plan, snapshot, question, shape, approximate, plain, self._queries)
+            return carry_out(plan, snapshot, question, shape, counters, plain, self._queries)
         except BadInput:  # a view may have more groups than an answer, and grow beyond what is allowed
             return _without(plain, question)
 

@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nearcast.cache.partials import COUNTERS
 from nearcast.cache.snapshot import Snapshot
-from nearcast.cache.views import MINUTE, NO_TERMS, SUMMARY, Spec
+from nearcast.cache.views import A_GROUP, MINUTE, NO_TERMS, SUMMARY, Spec
 from nearcast.index.aggregate import aggregate, merge, nothing
 from nearcast.index.groups import Groups, Shape
 from nearcast.index.posts import ATTRIBUTE_BLOCK
@@ -39,10 +38,10 @@ class Estimates:
         if spec.terms != NO_TERMS:
             vocabulary = max((len(each.segment.terms) for each in self.snapshot.sources), default=1)
             each = _met(vocabulary, TERMS_A_POST * held / groups)
-            words = groups * (min(COUNTERS, each) if spec.terms == SUMMARY else each)
+            words = groups * (min(spec.counters, each) if spec.terms == SUMMARY else each)
         width = KEY_BYTES * len(spec.attributes) + GROUP_BYTES + MEASURE_BYTES * len(spec.measured)
         copies = 1 if len(self.snapshot.sources) == 1 else 2
-        return Size(groups + words / 4, copies * (groups * width + words * TERM_BYTES) + 500)
+        return Size(groups + words / A_GROUP, copies * (groups * width + words * TERM_BYTES) + 500)
 
     def share(self, spec: Spec) -> float:
         """The part of all posts that have the words."""

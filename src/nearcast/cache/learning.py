@@ -67,7 +67,7 @@ def _views(
             continue
         if budget.classic and (question.kind or question.has_words):
             continue
-        need, cover = Need.of(question, entry.shape, entry.timed, entry.approximate), catalog.cover(question)
+        need, cover = Need.of(question, entry.shape, entry.timed, entry.counters), catalog.cover(question)
         asked.append((entry, need, cover))
         node = catalog.tree.largest(cover)
         if node is not None:
@@ -102,7 +102,9 @@ def _united(specs: Iterable[Spec]) -> list[Spec]:
     for alike in groups.values():
         attributes = frozenset(name for spec in alike for name in spec.attributes)
         measured = frozenset(name for spec in alike for name in spec.measured)
-        out.append(Spec.of(alike[0].place, Need(alike[0].words, attributes, measured, alike[0].terms)))
+        counters = max(spec.counters for spec in alike)
+        need = Need(alike[0].words, attributes, measured, alike[0].terms, counters=counters)
+        out.append(Spec.of(alike[0].place, need))
     return out
 
 

@@ -19,7 +19,7 @@ class Entry:
     question: Question
     shape: Shape
     timed: bool
-    approximate: bool
+    counters: int
     times: float = 0.0
 
 
@@ -30,14 +30,14 @@ class Log:
         self._entries: dict[tuple[object, ...], Entry] = {}
         self._lock = Lock()
 
-    def note(self, snapshot: Snapshot, question: Question, shape: Shape, approximate: bool) -> None:
+    def note(self, snapshot: Snapshot, question: Question, shape: Shape, counters: int) -> None:
         timed = snapshot.window(question) is not None
         key = (
             question.kind, question.box, question.shape.tobytes(), question.conjunctions, question.predicates,
-            question.until - question.since if timed else None, shape, approximate,
+            question.until - question.since if timed else None, shape, counters,
         )  # fmt: skip
         with self._lock:
-            found = self._entries.pop(key, None) or Entry(question, shape, timed, approximate)
+            found = self._entries.pop(key, None) or Entry(question, shape, timed, counters)
             found.question = question
             found.times += 1.0
             self._entries[key] = found  # the newest last

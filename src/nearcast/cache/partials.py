@@ -14,7 +14,12 @@ from nearcast.index.groups import MEASURED, Groups, Shape
 from nearcast.index.rows import frozen
 from nearcast.kernels.row_numbers import numbered_rows
 
-COUNTERS = 1_000  # m, of each group's summary
+COUNTERS_A_TERM = 16  # asked for, of each group's summary
+
+
+def counters_for(k: int, stop: int = 0) -> int:
+    """m, for the k most frequent terms beside some stop words: a power of two, so that views do for other k too."""
+    return 1 << (COUNTERS_A_TERM * max(1, k) + stop - 1).bit_length()
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def _terms_of(groups: Groups, rows: np.ndarray | slice) -> dict[str, np.ndarray]
     return {"term_group": to[there], "term": groups.term[there], "term_posts": groups.term_posts[there]}
 
 
-def summarised(groups: Groups, m: int = COUNTERS) -> Partial:
+def summarised(groups: Groups, m: int) -> Partial:
     """Groups with exact counts of terms as groups with a summary each."""
     summaries = summed_up(m, groups.term_group, groups.term, groups.term_posts, len(groups))
     return Partial(taken(groups, slice(None), replace(groups.shape, terms=False)), summaries)
@@ -79,8 +84,9 @@ def combined(parts: Sequence[Partial]) -> Partial:
 
     Where one part has summaries only, so has the whole.
     """
-    if any(part.summaries is not None for part in parts):
-        parts = [part if part.summaries is not None else summarised(part.groups) for part in parts]
+    m = min((part.summaries.m for part in parts if part.summaries is not None), default=0)
+    if m:
+        parts = [part if part.summaries is not None else summarised(part.groups, m) for part in parts]
     parts = [part for part in parts if len(part.groups)] or parts[:1]
     held = [part.groups for part in parts]
     groups = merge(held) if len(held) > 1 else regrouped(held[0])

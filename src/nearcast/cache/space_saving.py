@@ -14,11 +14,13 @@ where counts − errors is above the (k+1)-th count.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from nearcast.index.rows import freeze, frozen
-from nearcast.kernels.space_saving import space_saving
+from nearcast.index.together import runs
+from nearcast.kernels.space_saving import leading_rows, shortened, space_saving
 
 NO_TERMS = frozen(np.empty(0, np.uint64))
 
@@ -37,6 +39,11 @@ class Summaries:
 
     def __post_init__(self) -> None:
         freeze(self)
+
+    @cached_property
+    def begins(self) -> np.ndarray:
+        """Where the counters of each group begin, and the end."""
+        return np.searchsorted(self.group, np.arange(len(self.rest) + 1))
 
     @property
     def nbytes(self) -> int:
@@ -59,11 +66,19 @@ class Frequent:
 
 
 def summed_up(m: int, group: np.ndarray, terms: np.ndarray, counts: np.ndarray, groups: int) -> Summaries:
-    """Of exact counts by (group, term): the m greatest of each group, without error; `rest` is the next."""
+    """Of exact counts by (group, term), each pair once: the m greatest of each group, without error; `rest` is the
+    next.
+    """
     exact = counts.astype(np.int64)
     total = np.bincount(group, exact, groups).astype(np.int64)
-    nothing = np.zeros(groups, np.int64)
-    return _shortened(m, group.astype(np.int64), terms, exact, exact, nothing, total)
+    return _shortened(m, group.astype(np.int64), terms, exact, exact, np.zeros(groups, np.int64), total, True)
+
+
+def exact(group: np.ndarray, terms: np.ndarray, counts: np.ndarray, groups: int) -> Summaries:
+    """Exact counts by (group, term), all of them, as they lie in a group: to be asked for those that lead, no more."""
+    order = np.argsort(group, kind="stable")
+    counted, nothing = counts[order].astype(np.int64), np.zeros(groups, np.int64)
+    return Summaries(len(terms), group[order], terms[order], counted, np.zeros_like(counted), nothing, nothing)
 
 
 def streamed(m: int, terms: np.ndarray) -> Summaries:
@@ -79,6 +94,10 @@ def streamed(m: int, terms: np.ndarray) -> Summaries:
 
 def merge(parts: Sequence[Summaries], into: Sequence[np.ndarray], groups: int) -> Summaries:
     """One summary a group: group g of a part goes to `into[part][g]`, or nowhere where that is negative."""
+    if len(parts) == 1:
+        sources = np.flatnonzero(into[0] >= 0)
+        if len(sources) == groups and len(np.unique(into[0][sources])) == groups:
+            return _in_order(parts[0], sources[np.argsort(into[0][sources])])
     m = min(part.m for part in parts)
     rest, total = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
     for part, to in zip(parts, into, strict=True):
@@ -88,17 +107,18 @@ def merge(parts: Sequence[Summaries], into: Sequence[np.ndarray], groups: int) -
     terms = np.concatenate([part.terms for part in parts])
     above = np.concatenate([part.counts - part.rest[part.group] for part in parts])
     sure = np.concatenate([part.counts - part.errors for part in parts])
-    wanted = np.flatnonzero(group >= 0)
-    order = wanted[np.lexsort((terms[wanted], group[wanted]))]
-    group, terms = group[order], terms[order]
-    first = np.ones(len(order), np.bool_)
-    first[1:] = (group[1:] != group[:-1]) | (terms[1:] != terms[:-1])
-    starts = np.flatnonzero(first)
-    if not len(starts):
-        nothing = np.empty(0, np.int64)
-        return Summaries(m, nothing, terms, nothing, nothing, rest, total)
-    above, sure = np.add.reduceat(above[order], starts), np.add.reduceat(sure[order], starts)
-    return _shortened(m, group[starts], terms[starts], above, sure, rest, total)
+    return _shortened(m, group, terms, above, sure, rest, total, False)
+
+
+def _in_order(summaries: Summaries, groups: np.ndarray) -> Summaries:
+    """Those of some groups, as they are."""
+    begins = summaries.begins[groups]
+    sizes = summaries.begins[groups + 1] - begins
+    rows = runs(begins, sizes)
+    return Summaries(
+        summaries.m, np.repeat(np.arange(len(groups)), sizes), summaries.terms[rows], summaries.counts[rows],
+        summaries.errors[rows], summaries.rest[groups], summaries.total[groups],
+    )  # fmt: skip
 
 
 def _shortened(
@@ -109,18 +129,13 @@ def _shortened(
     sure: np.ndarray,
     rest: np.ndarray,
     total: np.ndarray,
+    distinct: bool,
 ) -> Summaries:
     """The m greatest of each group; `above` is what a counter has over `rest`, `sure` what it has for certain."""
+    columns = (frozen(each) for each in (group, terms, above, sure))
+    group, terms, above, sure, following = shortened(*columns, len(rest), m, distinct)
     counts = above + rest[group]
-    order = np.lexsort((terms, -above, group))
-    begins = np.searchsorted(group[order], np.arange(len(rest)))
-    place = np.arange(len(order)) - begins[group[order]]
-    next_ones = order[place == m]
-    after = rest.copy()
-    after[group[next_ones]] += above[next_ones]
-    kept = np.sort(order[place < m])
-    kept = kept[np.lexsort((terms[kept], group[kept]))]
-    return Summaries(m, group[kept], terms[kept], counts[kept], counts[kept] - sure[kept], after, total)
+    return Summaries(m, group, terms, counts, counts - sure, rest + following, total)
 
 
 @dataclass(frozen=True)
@@ -138,18 +153,9 @@ class Leading:
 
 def leading(summaries: Summaries, groups: np.ndarray, k: int, stop: np.ndarray) -> Leading:
     """The greatest counters of some groups, in any order, none of the terms `stop`."""
-    place = np.full(len(summaries.rest) + 1, -1, np.int64)
-    place[groups] = np.arange(len(groups))
-    rows = np.flatnonzero((place[summaries.group] >= 0) & ~np.isin(summaries.terms, stop))
-    of, counts = place[summaries.group[rows]], summaries.counts[rows]
-    order = np.lexsort((-counts, of))
-    rank = np.arange(len(order)) - np.searchsorted(of[order], np.arange(len(groups)))[of[order]]
-    kth, following = np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
-    kth[of[order][rank == k - 1]] = counts[order][rank == k - 1]
-    following[of[order][rank == k]] = counts[order][rank == k]
-    kept = (counts >= kth[of]) & (k > 0)
-    rows, of, counts = rows[kept], of[kept], counts[kept]
-    errors = summaries.errors[rows]
+    held = frozen(summaries.begins), summaries.terms, summaries.counts
+    of, rows, following = leading_rows(*held, frozen(groups.astype(np.int64)), k, frozen(np.sort(stop)))
+    counts, errors = summaries.counts[rows], summaries.errors[rows]
     certain = counts - errors > np.maximum(following[of], summaries.rest[summaries.group[rows]])
     return Leading(of, summaries.terms[rows], counts, errors, certain)
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.cache.nodes import ROOT, box
-from nearcast.cache.partials import COUNTERS, Partial, combined, summarised, taken
+from nearcast.cache.partials import Partial, combined, summarised, taken
 from nearcast.cache.space_saving import merge as merge_summaries
 from nearcast.index.aggregate import search_groups
 from nearcast.index.arrow import arrow
@@ -38,6 +38,7 @@ from nearcast.model.regions import EVERYWHERE, RECT
 
 MINUTE = "minute"
 NO_TERMS, SUMMARY, EXACT = range(3)  # what a view keeps of terms
+A_GROUP = 4  # terms are as much effort as a group
 MOST_KNOWN = 256  # predicates that a view remembers the values of
 
 Words = tuple[Conjunction, ...]
@@ -67,20 +68,21 @@ def _names(predicates: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Need:
-    """What a query wants of the posts of a node, whatever node it is."""
+    """What a query wants of the posts of a node, whatever node it is; `counters` are those of a summary of terms."""
 
     words: Words
     attributes: frozenset[str]
     measured: frozenset[str]
     terms: int = NO_TERMS
     timed: bool = False
+    counters: int = 0
 
     @classmethod
-    def of(cls, question: Question, shape: Shape, timed: bool, approximate: bool = False) -> "Need":
+    def of(cls, question: Question, shape: Shape, timed: bool, counters: int = 0) -> "Need":
         attributes = frozenset((*shape.by, *_names(question.predicates), *((MINUTE,) if timed else ())))
-        terms = (SUMMARY if approximate else EXACT) if shape.terms else NO_TERMS
+        terms = (SUMMARY if counters else EXACT) if shape.terms else NO_TERMS
         words = question.conjunctions if question.has_words else ()
-        return cls(words, attributes, frozenset(shape.measured), terms, timed)
+        return cls(words, attributes, frozenset(shape.measured), terms, timed, counters if shape.terms else 0)
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,13 @@ class Spec:
     attributes: tuple[str, ...]
     measured: tuple[str, ...]
     terms: int
+    counters: int = 0
 
     @classmethod
     def of(cls, place: int | Where, need: Need) -> "Spec":
         """The candidate view that a query suggests for a node, or for its region."""
         attributes = sorted(need.attributes, key=lambda name: (name != MINUTE, name))
-        return cls(place, need.words, tuple(attributes), tuple(sorted(need.measured)), need.terms)
+        return cls(place, need.words, tuple(attributes), tuple(sorted(need.measured)), need.terms, need.counters)
 
     def answers(self, need: Need) -> bool:
         """Whether a query of that need, which covers the node, is in Q(v)."""
@@ -108,6 +111,7 @@ class Spec:
             and need.attributes.issubset(self.attributes)
             and need.measured.issubset(self.measured)
             and (need.terms == NO_TERMS or self.terms == need.terms or self.terms == EXACT)
+            and (self.terms != SUMMARY or need.counters <= self.counters)
         )
 
     @cached_property
@@ -151,6 +155,12 @@ class Total:
 
     def __len__(self) -> int:
         return len(self.groups)
+
+    @property
+    def entries(self) -> int:
+        """Groups, and what their terms are as much effort as."""
+        counters = 0 if self.summaries is None else len(self.summaries.terms)
+        return len(self) + (len(self.groups.term) + counters) // A_GROUP
 
     def rows(self, question: Question) -> np.ndarray | slice:
         """The groups in the time asked for, of whole minutes, that satisfy the predicates."""
@@ -239,7 +249,7 @@ class View:
     def entries(self) -> int:
         """The size of the view when it was last asked."""
         total = self._total
-        return 0 if total is None else len(total) + len(total.groups.term) // 4
+        return 0 if total is None else total.entries
 
     def total(self, sources: Sequence[Source], of: tuple[tuple[str, int, int], ...]) -> Total:
         """The aggregates of all the segments; `of` are their keys."""
@@ -255,4 +265,4 @@ class View:
 
     def _part(self, source: Source) -> Partial:
         groups, _ = search_groups(source.segment, self.spec.question, self.spec.shape, source.gone)
-        return summarised(groups, COUNTERS) if self.spec.terms == SUMMARY else Partial(groups)
+        return summarised(groups, self.spec.counters) if self.spec.terms == SUMMARY else Partial(groups)

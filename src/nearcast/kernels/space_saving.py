@@ -1,4 +1,6 @@
-"""SpaceSaving: the frequent values of a stream with m counters (Metwally et al.; seed 003 §4.1.2)."""
+"""SpaceSaving: the frequent values of a stream with m counters (Metwally et al.; seed 003 §4.1.2), and the greatest
+counters of many summaries at once.
+"""
 
 import numpy as np
 
@@ -88,3 +90,119 @@ def space_saving(stream, m):
         counts[counter] += 1
         _sink(heap, places, counts, places[counter], size)
     return values, counts, errors, size
+
+
+@kernel
+def shortened(group, terms, above, sure, groups, m, distinct):
+    """Counters in any order, added up by group and term unless they are `distinct`, and of each group the m greatest
+    by `above`, ties by term: (group, term, above, sure), in order of term, and what the next one of each group has.
+    Negative groups are left out.
+    """
+    begins = np.zeros(groups + 1, np.int64)
+    for g in group:
+        if g >= 0:
+            begins[g + 1] += 1
+    room = np.int64(0)
+    for g in range(groups):
+        room += min(m, begins[g + 1])
+        begins[g + 1] += begins[g]
+    places, order = begins[:-1].copy(), np.empty(begins[groups], np.int64)
+    for i in range(group.size):
+        if group[i] >= 0:
+            order[places[group[i]]] = i
+            places[group[i]] += 1
+    out_group, out_terms = np.empty(room, np.int64), np.empty(room, np.uint64)
+    out_above, out_sure = np.empty(room, np.int64), np.empty(room, np.int64)
+    following = np.zeros(groups, np.int64)
+    size = 0
+    for g in range(groups):
+        rows = order[begins[g] : begins[g + 1]]
+        own, over, known = terms[rows], above[rows], sure[rows]
+        if not distinct:
+            own, over, known = _added_up(own, over, known)
+        kept, following[g] = _greatest(own, over, m)
+        for at in kept:
+            out_group[size], out_terms[size], out_above[size], out_sure[size] = g, own[at], over[at], known[at]
+            size += 1
+    return out_group[:size], out_terms[:size], out_above[:size], out_sure[:size], following
+
+
+@kernel
+def _greatest(terms, values, m):
+    """(places of the m greatest values, ties by term, in order of term; the next value, or 0)."""
+    if terms.size <= m:
+        return np.argsort(terms), np.int64(0)
+    least = np.partition(values, terms.size - m)[terms.size - m]
+    likely = np.flatnonzero(values >= least)
+    likely = likely[np.argsort(terms[likely])]
+    ties, following = m, np.int64(0)
+    for value in values:
+        ties -= value > least
+        if value < least:
+            following = max(following, value)
+    kept = np.empty(m, np.int64)
+    size = 0
+    for at in likely:
+        if values[at] == least:
+            if ties == 0:
+                following = least
+                continue
+            ties -= 1
+        kept[size] = at
+        size += 1
+    return kept, following
+
+
+@kernel
+def _added_up(terms, above, sure):
+    """Each term once."""
+    order = np.argsort(terms)
+    own, over, known = np.empty(terms.size, np.uint64), np.empty(terms.size, np.int64), np.empty(terms.size, np.int64)
+    size = 0
+    for at in order:
+        if size == 0 or own[size - 1] != terms[at]:
+            own[size], over[size], known[size] = terms[at], 0, 0
+            size += 1
+        over[size - 1] += above[at]
+        known[size - 1] += sure[at]
+    return own[:size], over[:size], known[:size]
+
+
+@kernel
+def leading_rows(begins, terms, counts, groups, k, stop):
+    """Of some groups of counters, the k greatest that are no stop words (ascending), and those equal to the last of
+    them: (which of the groups, counters), in order; and of each group the count that follows the k greatest, or 0.
+    """
+    bits = np.zeros(1 << 10, np.uint64)  # of the last 16 bits of stop words: nearly every other word is told by them
+    for term in stop:
+        bits[(term & np.uint64(0xFFFF)) >> np.uint64(6)] |= np.uint64(1) << (term & np.uint64(63))
+    room, longest = np.int64(0), np.int64(0)
+    for g in groups:
+        room += begins[g + 1] - begins[g]
+        longest = max(longest, begins[g + 1] - begins[g])
+    of, rows = np.empty(room, np.int64), np.empty(room, np.int64)
+    following = np.zeros(groups.size, np.int64)
+    size = 0
+    for place in range(groups.size):
+        first = size
+        for row in range(begins[groups[place]], begins[groups[place] + 1]):
+            term = terms[row]
+            if bits[(term & np.uint64(0xFFFF)) >> np.uint64(6)] >> (term & np.uint64(63)) & np.uint64(1):
+                at = np.searchsorted(stop, term)
+                if at < stop.size and stop[at] == term:
+                    continue
+            of[size], rows[size] = place, row
+            size += 1
+        count = size - first
+        if count > k:
+            found = counts[rows[first:size]]
+            ranked = np.partition(found, count - k - 1)
+            following[place] = ranked[count - k - 1]
+            least = ranked[count - k :].min() if k else np.int64(0)
+            end = first
+            for i in range(first, size):
+                if k and counts[rows[i]] >= least:
+                    rows[end] = rows[i]
+                    end += 1
+            size = end
+    return of[:size], rows[:size], following

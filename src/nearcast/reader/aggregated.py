@@ -121,7 +121,7 @@ def cached_groups(
     beside: Sequence[Named],
     question: Question,
     shape: Shape,
-    approximate: bool,
+    counters: int,
     top: int,
 ) -> tuple[Partial, Searched, str]:
     """The same through a cache: (aggregates, how segments were searched, what the cache did). `several` are the posts,
@@ -136,7 +136,7 @@ def cached_groups(
         groups, looked = groups_of(parts, narrowed, shape, several, chosen, top if whole else 0)
         return groups, tuple(zip((posts[n][0] for n in chosen), looked, strict=True))
 
-    found = cache.groups(posts, question, shape, approximate, plain)
+    found = cache.groups(posts, question, shape, counters, plain)
     if not beside:
         return found.partial, found.used.looked, str(found.used)
     groups, looked = groups_of([(segment, gone) for _, segment, gone in beside], question, shape)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.cache.partials import Partial
-from nearcast.cache.space_saving import leading, summed_up
+from nearcast.cache.space_saving import exact, leading
 from nearcast.index.arrow import arrow, numbers
 from nearcast.index.lexicon import Speller
 
@@ -22,7 +22,7 @@ def bounded_terms(partial: Partial, spell: Speller, stop: np.ndarray) -> Callabl
     """What gives the k most frequent terms of some groups, most frequent first, ties by term."""
     groups, held = partial.groups, partial.summaries
     if held is None:
-        held = summed_up(max(1, len(groups.term)), groups.term_group, groups.term, groups.term_posts, len(groups))
+        held = exact(groups.term_group, groups.term, groups.term_posts, len(groups))
     summaries = held
 
     def frequent(rows: np.ndarray, k: int) -> pa.ListArray:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from nearcast.cache.cached_answers import CachedAnswers
 from nearcast.cache.coarse_slots import CoarseSlots
-from nearcast.cache.partials import Partial
+from nearcast.cache.partials import Partial, counters_for
 from nearcast.cache.snapshot import Searched
 from nearcast.index.answers import most_terms, rows_of, shape_of
 from nearcast.index.derived import DERIVED
@@ -223,7 +223,8 @@ class Reader:
         stop = stop_terms(stop_words, self.tokenizer)
         top = 0 if coarsely or not shape.terms else most_terms(query) + len(stop)
         top += query.approximate and top > 0  # what is certain is told by the next
-        partial, looked, cached = self._groups(question, shape, columns, query.approximate and not coarsely, top)
+        counters = counters_for(most_terms(query), len(stop)) if query.approximate and top else 0
+        partial, looked, cached = self._groups(question, shape, columns, counters, top)
         effort, posts = self.effort(question, lambda: looked), int(partial.groups.posts.sum())
 
         def spell(terms: np.ndarray) -> pa.StringArray:
@@ -238,14 +239,14 @@ class Reader:
         return Aggregated(table, posts, effort, cached)
 
     def _groups(
-        self, question: Question, shape: Shape, columns: Sequence[str], approximate: bool, top: int
+        self, question: Question, shape: Shape, columns: Sequence[str], counters: int, top: int
     ) -> tuple[Partial, Searched, str | None]:
         """(aggregates, how segments were searched, what came from the cache); `top` as in `groups_of`."""
         if self.cache is not None:
             opened = self.segments(question, columns, (ARCHIVE,))
             beside = [(each.ref.name, each.segment, each.gone) for each in opened]
             posts = self.posts, self._several_posts
-            return cached_groups(self.cache, *posts, beside, question, shape, approximate, top)
+            return cached_groups(self.cache, *posts, beside, question, shape, counters, top)
         several, chosen = self.several(question, columns)
         chosen = chosen[several.rows[chosen] > 0]
         parts = [(several[n], several.gone[n]) for n in chosen.tolist()]
