@@ -6,7 +6,7 @@ its rows. Of several sizes of memory, all caches are compared by the largest, an
 (§8.6).
 
 Two things stand for Baseline-1, which has no cache: our search without one, and one that knows no more of posts than
-the paper's does, whose only index is the quadtree: it looks at each post of the nodes that a region covers or overlaps.
+the paper's does, its quadtree and its time slots (`warehouse_baseline`).
 """
 
 import gc
@@ -21,16 +21,13 @@ import pyarrow as pa
 
 from nearcast.bench.figures import Progress, figure, rounded
 from nearcast.bench.search_data import Built, build, word_list
+from nearcast.bench.warehouse_baseline import EveryPost
 from nearcast.bench.warehouse_data import TaggedPosts
 from nearcast.bench.warehouse_duck import Duck, is_installed
 from nearcast.bench.warehouse_queries import Asked, K, Workload
-from nearcast.cache.answer import Answer, Plan, carry_out
 from nearcast.cache.cached_answers import CachedAnswers
 from nearcast.cache.partials import counters_for
-from nearcast.cache.snapshot import Plain, Snapshot
 from nearcast.index.answers import shape_of
-from nearcast.index.groups import Shape
-from nearcast.index.question import Question
 from nearcast.language import parse
 from nearcast.model.queries import AggregateQuery
 from nearcast.reader.aggregated import Aggregated
@@ -181,7 +178,7 @@ class Asking:
 
     @classmethod
     def of_every_post(cls, state: State) -> "Asking":
-        asking = cls(state, EveryPost(0, background=False))
+        asking = cls(state, EveryPost())
         asking.train([])
         return asking
 
@@ -209,19 +206,6 @@ class Asking:
             "choosing_s": rounded(choosing), "views": status.views, "view_mb": rounded(status.view_bytes / MB),
             "regions": status.regions, "region_mb": rounded(status.region_bytes / MB),
         }  # fmt: skip
-
-
-class EveryPost(CachedAnswers):
-    """Baseline-1 with the paper's index of posts (§4.1.3): those of all nodes that a region covers or overlaps are
-    looked at. A time is found as our search does, which is no slower than the paper's slots.
-    """
-
-    def _answer(self, snapshot: Snapshot, question: Question, shape: Shape, counters: int, plain: Plain) -> Answer:
-        if snapshot.window(question) is not None:
-            return super()._answer(snapshot, question, shape, counters, plain)
-        cover = self._catalog.cover(question)
-        plan = Plan((), 0.0, None, left=cover.inside, meeting=cover.meeting)
-        return carry_out(plan, snapshot, question, shape, counters, plain, 0)
 
 
 # -- a workload that repeats itself, beside DuckDB ---------------------------------------------------------------------

@@ -104,6 +104,9 @@ class Progress:
         seconds = max(last[0] - first[0], 1e-6)
         return (last[1] - first[1]) / seconds, (last[2] - first[2]) / seconds
 
+    def batches_told(self) -> str:
+        return "1 batch" if self.batches == 1 else f"{self.batches:,} batches"
+
     def line(self) -> str:
         """The state of things in one line."""
         if self.manifest is None:
@@ -111,7 +114,7 @@ class Progress:
         posts, results = self.rates()
         left = "" if self.left is None else f", backlog {self.left:,}"
         return (
-            f"{self.batches:,} batches, {self.posts:,} posts ({posts:,.0f}/s), "
+            f"{self.batches_told()}, {self.posts:,} posts ({posts:,.0f}/s), "
             f"{self.results:,} results ({results:,.0f}/s), {self.batch_seconds:.2f} s a batch{left}"
         )
 

@@ -29,7 +29,7 @@ def results(
 
     [dim]nearcast results --state state --query q1 --follow --format json[/dim]
     """
-    from nearcast.cli.tables import print_csv, print_json
+    from nearcast.cli.tables import messages, print_csv, print_json
     from nearcast.reader.reader import Reader
     from nearcast.reader.results import follow_results, read_results
 
@@ -49,8 +49,9 @@ def results(
     elif form is Format.csv:
         names = {name: None for row in rows() for name in row}
         print_csv(rows(), tuple(dict.fromkeys((*FIRST, *names))))
-    else:
-        print_lines(rows(), follow)
+    elif not print_lines(rows(), follow) and query is not None:
+        told = f"No results of {query}; nearcast subscriptions --state {state} lists what stands"
+        messages().print(told, style="dim", markup=False, soft_wrap=True)
 
 
 def print_current(directory: Any, query: str | None, follow: bool, form: Format) -> None:
@@ -69,16 +70,19 @@ def print_current(directory: Any, query: str | None, follow: bool, form: Format)
     print_rows(found, form, (*(name for name in columns if name not in found.measures), *found.measures))
 
 
-def print_lines(rows: Iterable[dict[str, Any]], flush: bool) -> None:
-    """One line a result, as they come: number, query, kind, post, time, and what else fits."""
+def print_lines(rows: Iterable[dict[str, Any]], flush: bool) -> int:
+    """One line a result, as they come: number, query, kind, post, time, and what else fits. How many there were."""
     from nearcast.cli.tables import console
 
     out = console()
     width = out.width
     print("  ".join(name.ljust(size) for name, size in WIDTHS.items()) + "  text")
+    count = 0
     for row in rows:
         print(result_line(row, width), flush=flush)
+        count += 1
     sys.stdout.flush()
+    return count
 
 
 def result_line(row: dict[str, Any], width: int) -> str:

@@ -175,7 +175,7 @@ def run(
     counts = manifest.counts
     rejects = f", {counts['rejects']:,} rejects in all (nearcast status tells why)" if counts.get("rejects") else ""
     messages().print(
-        f"{progress.batches:,} batches, {progress.posts:,} posts, {progress.results:,} results "
+        f"{progress.batches_told()}, {progress.posts:,} posts, {progress.results:,} results "
         f"in {seconds:.1f} s{rejects}; "
         f"nearcast results --state {state}",
         soft_wrap=True,

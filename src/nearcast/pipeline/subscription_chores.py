@@ -142,7 +142,8 @@ class SubscriptionChores(Rewriting):
         refs = []
         for kind, mask in ((0, ~over), (1, over & ~dead)):
             if mask.any():
-                refs.append(self.write_subscriptions(rows.take(np.flatnonzero(mask)), old, kind))
+                some = rows if mask.all() else rows.take(np.flatnonzero(mask))
+                refs.append(self.write_subscriptions(some, old, kind))
         return refs
 
     def still_mine(self, rows: Rows, old: SegmentRef) -> Rows:
