@@ -26,7 +26,7 @@ class Kernels:
         self.stopped = False
         self.other = None
         if not is_warm():
-            gc.disable()  # as in `uncollected`, until the first results are out
+            gc.disable()  # as in `uncollected`
             self.other = other_half(folder)
         self.compiled: Future[None] | None = None
         self.later: subprocess.Popen[bytes] | None = None
@@ -42,6 +42,8 @@ class Kernels:
         def compile_all() -> None:
             if self.other is not None:
                 finish(self.folder, self.other, lambda: self.stopped)
+                gc.freeze()  # what compiling leaves is looked through when the first results are out
+                gc.enable()
             if textual and not self.stopped:
                 warm_up_words()
             for kind in kinds:
@@ -71,11 +73,12 @@ class Kernels:
         """Compile what searches and other kinds of subscriptions need, once the stream has had posts."""
         if posts and not self.rested:
             self.rested = True
-            gc.enable()
+            gc.unfreeze()
             self.later = warm_up_later()
 
     def stop(self) -> None:
         self.stopped = True
+        gc.unfreeze()
         gc.enable()
         for process in (self.other, self.later, *self.kinds):
             if process is not None:
