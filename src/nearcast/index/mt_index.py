@@ -45,8 +45,10 @@ class Interval:
 
     @classmethod
     def of(cls, groups: Groups) -> "Interval":
-        order = np.argsort(groups.values[:, SERIES], kind="stable")
-        return cls(groups.take(order))
+        series = groups.values[:, SERIES]
+        if (series[1:] < series[:-1]).any():
+            groups = groups.take(np.argsort(series, kind="stable"))
+        return cls(groups)
 
     @cached_property
     def series(self) -> np.ndarray:
