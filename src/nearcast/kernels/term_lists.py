@@ -7,6 +7,7 @@ import numpy as np
 
 from nearcast.kernels.compiled import kernel
 from nearcast.kernels.prefetch import prefetch
+from nearcast.kernels.sorting import sift, sort_in_place
 
 AHEAD = 8  # terms, whose slots are asked for beforehand
 
@@ -121,6 +122,65 @@ def _add_lists(lists, starts, terms, posts, table, out_term, out_posts, n):
                 out_term[n], out_posts[n] = term, posts[at]
                 n += 1
     return n
+
+
+@kernel
+def frequent_terms(starts, terms, posts, rows, k):
+    """Of some lists those terms that the k most frequent are among, all that tie with the last of them included:
+    (place of the list in the order given, term, posts).
+    """
+    size = np.int64(0)
+    for i in range(rows.size):
+        size += starts[rows[i] + 1] - starts[rows[i]]
+    out_of, out_term, out_posts = np.empty(size, np.int64), np.empty(size, terms.dtype), np.empty(size, posts.dtype)
+    n = 0
+    for i in range(rows.size):
+        begin, end = starts[rows[i]], starts[rows[i] + 1]
+        least = _reached(posts[begin:end], k)
+        for at in range(begin, end):
+            if posts[at] >= least:
+                out_of[n], out_term[n], out_posts[n] = i, terms[at], posts[at]
+                n += 1
+    return out_of[:n], out_term[:n], out_posts[:n]
+
+
+@kernel
+def _reached(counts, k):
+    """The greatest count that k of them reach; 1 if there are fewer."""
+    low, high = np.int64(1), np.int64(1)
+    for i in range(counts.size):
+        high = max(high, counts[i])
+    while low < high:
+        middle = (low + high + 1) >> 1
+        reached = 0
+        for i in range(counts.size):
+            reached += counts[i] >= middle
+        if reached >= k:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@kernel
+def least_keys(of, keys, groups, k):
+    """The k least keys of each group, ascending, where `of` ascends: (keys, where those of each group begin)."""
+    starts = list_starts(of, groups)
+    begin = np.zeros(groups + 1, np.int64)
+    for group in range(groups):
+        begin[group + 1] = begin[group] + min(k, starts[group + 1] - starts[group])
+    out = np.empty(begin[groups], np.int64)
+    for group in range(groups):
+        least = out[begin[group] : begin[group + 1]]  # first a heap, the greatest of them on top
+        least[:] = keys[starts[group] : starts[group] + least.size]
+        for root in range(least.size // 2 - 1, -1, -1):
+            sift(least, root, np.int64(least.size))
+        for at in range(starts[group] + least.size, starts[group + 1]):
+            if keys[at] < least[0]:
+                least[0] = keys[at]
+                sift(least, np.int64(0), np.int64(least.size))
+        sort_in_place(least, least.size)
+    return out, begin
 
 
 @kernel
