@@ -238,13 +238,15 @@ class WordCodes:
 # -- of several parts --------------------------------------------------------------------------------------------------
 
 
-def merge(parts: Sequence[Groups], most: int | None = None) -> Groups:
-    """Partial aggregates of the same shape, of disjoint sets of posts, added up; at least one part."""
+def merge(parts: Sequence[Groups], most: int | None = None, in_order: bool = False) -> Groups:
+    """Partial aggregates of the same shape, of disjoint sets of posts, added up; at least one part. `in_order` puts
+    groups of several parts in the order of their first value.
+    """
     shape = parts[0].shape
     parts = [part for part in parts if len(part)]
     if len(parts) < 2:
         return parts[0] if parts else nothing(shape)
-    return added_up(parts, most)
+    return added_up(parts, most, in_order)
 
 
 def regrouped(groups: Groups) -> Groups:
@@ -252,13 +254,13 @@ def regrouped(groups: Groups) -> Groups:
     return added_up([groups], len(groups)) if len(groups) else groups
 
 
-def added_up(parts: Sequence[Groups], most: int | None) -> Groups:
+def added_up(parts: Sequence[Groups], most: int | None, in_order: bool = False) -> Groups:
     """As `merge`, of parts in which a group may be there several times."""
     shape = parts[0].shape
     kinds, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("kinds", "values"))
     if not len(kinds):
         return nothing(shape)
-    into, firsts = numbered_rows(frozen(kinds), frozen(values))
+    into, firsts = _numbered_in_order(kinds, values) if in_order else numbered_rows(frozen(kinds), frozen(values))
     into = frozen(into)
     check_number(len(firsts), most)
     sums = [frozen(np.concatenate([getattr(part, name) for part in parts])) for name in ("posts", *MEASURED)]
@@ -266,6 +268,15 @@ def added_up(parts: Sequence[Groups], most: int | None) -> Groups:
     words = _merge_words(parts, into, len(firsts)) if shape.terms else NO_WORDS
     spelling = united([part.spelling for part in parts])
     return groups_of(shape, kinds[firsts], values[firsts], posts, whole, real, words, spelling)
+
+
+def _numbered_in_order(kinds: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `numbered_rows`, but numbers ascend with the first value."""
+    order = np.argsort(values[:, 0], kind="stable")
+    numbers, firsts = numbered_rows(frozen(kinds[order]), frozen(values[order]))
+    into = np.empty_like(numbers)
+    into[order] = numbers
+    return into, order[firsts]
 
 
 def _merge_words(parts: Sequence[Groups], into: np.ndarray, size: int) -> Counts:

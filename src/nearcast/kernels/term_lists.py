@@ -18,12 +18,12 @@ def list_starts(of, size):
     starts = np.zeros(size + 1, np.int64)
     before = np.int64(0)
     for i in range(of.size):
-        if of[i] < before:
-            return starts[:0]
-        before = of[i]
-        starts[before + 1] += 1
-    for group in range(size):
-        starts[group + 1] += starts[group]
+        if of[i] != before:
+            if of[i] < before:
+                return starts[:0]
+            starts[before + 1 : of[i] + 1] = i
+            before = of[i]
+    starts[before + 1 :] = of.size
     return starts
 
 
@@ -34,12 +34,22 @@ def take_term_lists(starts, terms, posts, rows):
     for i in range(rows.size):
         size += starts[rows[i] + 1] - starts[rows[i]]
     out_of, out_term, out_posts = np.empty(size, np.int64), np.empty(size, terms.dtype), np.empty(size, posts.dtype)
-    n = 0
+    n = np.int64(0)
     for i in range(rows.size):
-        for at in range(starts[rows[i]], starts[rows[i] + 1]):
-            out_of[n], out_term[n], out_posts[n] = i, terms[at], posts[at]
-            n += 1
+        begin, end = starts[rows[i]], starts[rows[i] + 1]
+        n = _copy(terms[begin:end], posts[begin:end], out_term, out_posts, n)
+        out_of[n - (end - begin) : n] = i
     return out_of, out_term, out_posts
+
+
+@kernel
+def _copy(terms, posts, out_term, out_posts, n):
+    """Put a list at place `n`; where it ends. Loops of their own become copies of memory."""
+    for i in range(terms.size):
+        out_term[n + i] = terms[i]
+    for i in range(posts.size):
+        out_posts[n + i] = posts[i]
+    return n + terms.size
 
 
 @kernel
@@ -71,16 +81,15 @@ def add_term_lists(into, size, starts, terms, posts):
             total += starts[ordered[i] + 1] - starts[ordered[i]]
         if begin[group + 1] - begin[group] > 1:
             most = max(most, total)
-    table = np.full(_slots(most), -1, np.int64)
+    table = np.full(_slots(most), -1, np.int32)
     out_of, out_term, out_posts = np.empty(terms.size, np.int64), np.empty_like(terms), np.empty_like(posts)
     n = np.int64(0)
     for group in range(size):
         first = n
         lists = ordered[begin[group] : begin[group + 1]]
         if lists.size == 1:
-            for at in range(starts[lists[0]], starts[lists[0] + 1]):
-                out_term[n], out_posts[n] = terms[at], posts[at]
-                n += 1
+            low, high = starts[lists[0]], starts[lists[0] + 1]
+            n = _copy(terms[low:high], posts[low:high], out_term, out_posts, n)
         else:
             n = _add_lists(lists, starts, terms, posts, table, out_term, out_posts, n)
         out_of[first:n] = group
