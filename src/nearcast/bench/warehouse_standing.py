@@ -239,8 +239,7 @@ class Kept:
 
     def add(self, partials: Partials) -> None:
         for key, numbers in self.members.items():
-            some = partials.of(numbers).parts.get(key[0])
-            if some is not None:
+            for some in partials.of_class(key[0]).of(numbers).parts.values():
                 self.indexes[key].add(some)
         endless = partials.of(self.endless).relabelled(lambda values: np.zeros(len(values), np.int64))
         self.totals = Partials.merged([self.totals, endless])

@@ -7,6 +7,7 @@ added once, times its count.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
@@ -30,6 +31,7 @@ from nearcast.kernels.grouping import (
     tally_pairs,
 )
 from nearcast.kernels.row_numbers import numbered_rows
+from nearcast.kernels.term_lists import add_term_lists, count_codes, distinct_codes
 from nearcast.model.errors import BadInput
 
 MOST_GROUPS = 1_000_000
@@ -97,7 +99,7 @@ def aggregate_columns(
     check_number(len(kept), most)
     counts = NO_WORDS
     if isinstance(words, tuple):
-        words = words_of(*words)
+        words = WordCodes.of(*words).of_posts(np.arange(count))
     if words is not None:
         of, term, with_term = words(frozen(np.zeros(count, np.int32)) if codes is None else codes, size)
         counts = np.searchsorted(kept, of), term, with_term
@@ -206,32 +208,45 @@ def _words(segment: PostSegment, rows: np.ndarray | None) -> Words:
     return count
 
 
-def words_of(terms: np.ndarray, offsets: np.ndarray) -> Words:
-    """Of posts whose terms lie one after the other, with the boundary 0."""
+@dataclass(frozen=True)
+class WordCodes:
+    """The distinct words of posts, those of each from its offset to the next; `terms` are what codes mean."""
 
-    def count(groups: np.ndarray, size: int) -> Counts:
-        sizes = np.subtract(offsets[1:], offsets[:-1], dtype=np.int64)
-        post = np.repeat(np.arange(len(groups)), sizes)
-        codes, found = numbered(frozen(terms.view(np.int64)), 0)
-        _, first = numbered(frozen(paired(frozen(post.astype(np.int32)), max(1, len(found)), frozen(codes))), 0)
-        first = first[terms[first] != 0]
-        keys = frozen(paired(frozen(groups[post[first]]), max(1, len(found)), frozen(codes[first])))
-        numbers, at = numbered(keys, 0)
-        return groups[post[first[at]]].astype(np.int64), terms[first[at]], tally(frozen(numbers), len(at))
+    codes: np.ndarray
+    offsets: np.ndarray
+    terms: np.ndarray
 
-    return count
+    @classmethod
+    def of(cls, terms: np.ndarray, offsets: np.ndarray) -> "WordCodes":
+        """Of posts whose terms lie one after the other, with the boundary 0."""
+        terms = frozen(terms)
+        codes, found = numbered(terms.view(np.int64), 0)
+        codes, offsets = distinct_codes(frozen(codes), terms, frozen(offsets), len(found))
+        return cls(frozen(codes), frozen(offsets), terms[found])
+
+    def of_posts(self, posts: np.ndarray) -> Words:
+        """Those of some posts."""
+
+        def count(groups: np.ndarray, size: int) -> Counts:
+            given = self.codes, self.offsets, frozen(posts), groups, size, len(self.terms)
+            group, code, with_term = count_codes(*given)
+            return group, self.terms[code], with_term
+
+        return count
 
 
 # -- of several parts --------------------------------------------------------------------------------------------------
 
 
-def merge(parts: Sequence[Groups], most: int | None = None) -> Groups:
-    """Partial aggregates of the same shape, of disjoint sets of posts, added up; at least one part."""
+def merge(parts: Sequence[Groups], most: int | None = None, in_order: bool = False) -> Groups:
+    """Partial aggregates of the same shape, of disjoint sets of posts, added up; at least one part. `in_order` puts
+    groups of several parts in the order of their first value.
+    """
     shape = parts[0].shape
     parts = [part for part in parts if len(part)]
     if len(parts) < 2:
         return parts[0] if parts else nothing(shape)
-    return added_up(parts, most)
+    return added_up(parts, most, in_order)
 
 
 def regrouped(groups: Groups) -> Groups:
@@ -239,28 +254,36 @@ def regrouped(groups: Groups) -> Groups:
     return added_up([groups], len(groups)) if len(groups) else groups
 
 
-def added_up(parts: Sequence[Groups], most: int | None) -> Groups:
+def added_up(parts: Sequence[Groups], most: int | None, in_order: bool = False) -> Groups:
     """As `merge`, of parts in which a group may be there several times."""
     shape = parts[0].shape
     kinds, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("kinds", "values"))
     if not len(kinds):
         return nothing(shape)
-    into, firsts = numbered_rows(frozen(kinds), frozen(values))
+    into, firsts = _numbered_in_order(kinds, values) if in_order else numbered_rows(frozen(kinds), frozen(values))
     into = frozen(into)
     check_number(len(firsts), most)
     sums = [frozen(np.concatenate([getattr(part, name) for part in parts])) for name in ("posts", *MEASURED)]
     posts, whole, real = add_groups(*(into, *sums, len(firsts)))
-    words = _merge_words(parts, into) if shape.terms else NO_WORDS
+    words = _merge_words(parts, into, len(firsts)) if shape.terms else NO_WORDS
     spelling = united([part.spelling for part in parts])
     return groups_of(shape, kinds[firsts], values[firsts], posts, whole, real, words, spelling)
 
 
-def _merge_words(parts: Sequence[Groups], into: np.ndarray) -> Counts:
-    bases = np.cumsum([0, *map(len, parts)])
-    groups = np.concatenate([into[part.term_group + base] for part, base in zip(parts, bases, strict=False)])
-    terms = np.concatenate([part.term for part in parts])
-    codes, found = numbered(frozen(terms.view(np.int64)), 0)
-    keys = frozen(paired(frozen(groups), max(1, len(found)), frozen(codes)))
-    numbers, firsts = numbered(keys, 0)
-    posts = np.bincount(numbers, np.concatenate([part.term_posts for part in parts]), len(firsts))
-    return groups[firsts].astype(np.int64), terms[firsts], posts.astype(np.int64)
+def _numbered_in_order(kinds: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `numbered_rows`, but numbers ascend with the first value."""
+    order = np.argsort(values[:, 0], kind="stable")
+    numbers, firsts = numbered_rows(frozen(kinds[order]), frozen(values[order]))
+    into = np.empty_like(numbers)
+    into[order] = numbers
+    return into, order[firsts]
+
+
+def _merge_words(parts: Sequence[Groups], into: np.ndarray, size: int) -> Counts:
+    """Of groups that become others, `into` of them: the terms of each."""
+    lists = [part.term_lists for part in parts]
+    bases = np.cumsum([0, *(len(terms) for _, terms, _ in lists)])
+    starts = [each[:-1] + base for (each, _, _), base in zip(lists, bases, strict=False)]
+    terms, posts = (frozen(np.concatenate([each[at] for each in lists])) for at in (1, 2))
+    of, term, with_term = add_term_lists(into, size, frozen(np.concatenate([*starts, bases[-1:]])), terms, posts)
+    return of, term, with_term

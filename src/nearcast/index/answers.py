@@ -14,8 +14,9 @@ from nearcast.index.lexicon import Speller
 from nearcast.index.ordering import in_order
 from nearcast.index.rows import frozen
 from nearcast.index.spelling import FEW_STRINGS
-from nearcast.index.top_terms import places, reached_by
+from nearcast.index.top_terms import with_terms
 from nearcast.index.values import LAST, NO_STRINGS, Values
+from nearcast.kernels.term_lists import frequent_terms, least_keys
 from nearcast.model.queries import AggregateQuery, Measure, Ordering
 
 NUMBERS = 1 << WHOLE | 1 << REAL
@@ -208,21 +209,17 @@ def _product(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def _most_frequent(groups: Groups, rows: np.ndarray, k: int, spell: Speller, stop: np.ndarray) -> pa.ListArray:
     """The k most frequent terms of some groups, with their counts."""
-    place = np.full(max(1, len(groups)), -1)
-    place[rows] = np.arange(len(rows))
-    of, terms, counts = place[groups.term_group], groups.term, groups.term_posts
-    kept = (of >= 0) & (k > 0)
     if len(stop):
-        kept &= ~np.isin(terms, stop)
-    of, terms, counts = of[kept], terms[kept], counts[kept]
-    kept = counts >= reached_by(of, counts, len(rows), k)[of]
-    of, terms, counts = of[kept], terms[kept], counts[kept]
+        groups = with_terms(groups, np.flatnonzero(~np.isin(groups.term, stop)))
+    some = rows[: len(groups) if k else 0]  # without groups there may be a row
+    of, terms, counts = frequent_terms(*groups.term_lists, frozen(some), k)
     known, at = np.unique(terms, return_inverse=True)
     words = spell(known)
-    by_word = numbers(pc.rank(words, tiebreaker="dense"))[at]
-    order = np.lexsort((by_word, -counts, of))
-    order = order[places(of[order], len(rows)) < k]
-    ends = np.cumsum(np.bincount(of[order], minlength=len(rows)))
-    pairs = [words.take(arrow(at[order])).cast(pa.string()), arrow(counts[order].astype(np.int64))]
-    offsets = arrow(np.concatenate(([0], ends)).astype(np.int32))
+    by_word = numbers(pc.rank(words, tiebreaker="dense")).astype(np.int64)
+    most, width = counts.max(initial=0), len(known) + 1
+    keys, starts = least_keys(frozen(of), frozen((most - counts) * width + by_word[at]), len(rows), k)
+    spelt = np.empty(width, np.int64)
+    spelt[by_word] = np.arange(len(known))
+    pairs = [words.take(arrow(spelt[keys % width])).cast(pa.string()), arrow(most - keys // width)]
+    offsets = arrow(starts.astype(np.int32))
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(pairs, ["term", "count"])).cast(TERMS)

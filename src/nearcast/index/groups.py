@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.index.arrow import numbers
-from nearcast.index.rows import freeze, take_lists
+from nearcast.index.rows import freeze, frozen
+from nearcast.kernels.term_lists import list_starts, take_term_lists
 
 WHOLE, REAL, TIME, STRING, TRUTH, MISSING = range(6)  # kinds of values
 
@@ -87,16 +88,18 @@ class Groups:
 
     def take(self, rows: np.ndarray) -> "Groups":
         """Some groups, in the order given, a group as often as it is asked for."""
-        terms, posts, starts = self._terms
-        term, ends = take_lists(terms, starts, rows)
-        bounds = ends.astype(np.int64)
-        of = np.repeat(np.arange(len(rows)), bounds[1:] - bounds[:-1])
         columns = {name: getattr(self, name)[rows] for name in ("kinds", "values", "posts", *MEASURED)}
-        return replace(self, **columns, term_group=of, term=term, term_posts=take_lists(posts, starts, rows)[0])
+        if len(self.term):
+            taken = take_term_lists(*self.term_lists, frozen(rows))
+            columns |= zip(("term_group", "term", "term_posts"), taken, strict=True)
+        return replace(self, **columns)
 
     @cached_property
-    def _terms(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Terms and their posts in order of groups, and where those of each group begin."""
+    def term_lists(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where the terms of each group begin, and the last end; terms and their posts in order of groups."""
+        starts = list_starts(self.term_group, len(self))
+        if len(starts):
+            return frozen(starts), self.term, self.term_posts
         order = np.argsort(self.term_group, kind="stable")
-        starts = np.searchsorted(self.term_group[order], np.arange(len(self) + 1))
-        return self.term[order], self.term_posts[order], starts.astype(np.uint32)
+        starts = list_starts(frozen(self.term_group[order]), len(self))
+        return frozen(starts), frozen(self.term[order]), frozen(self.term_posts[order])

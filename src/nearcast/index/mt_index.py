@@ -45,8 +45,10 @@ class Interval:
 
     @classmethod
     def of(cls, groups: Groups) -> "Interval":
-        order = np.argsort(groups.values[:, SERIES], kind="stable")
-        return cls(groups.take(order))
+        series = groups.values[:, SERIES]
+        if (series[1:] < series[:-1]).any():
+            groups = groups.take(np.argsort(series, kind="stable"))
+        return cls(groups)
 
     @cached_property
     def series(self) -> np.ndarray:
@@ -160,14 +162,14 @@ class MtIndex:
             for layer, block in self.cover(low, high):
                 if block in self.layers[layer]:
                     parts.append(self.layers[layer][block].asked(series[places], places))
-        whole = merge(parts, ANY) if parts else nothing(self.shape)
+        whole = merge(parts, ANY, in_order=True) if parts else nothing(self.shape)
         return Interval.of(whole).groups
 
 
 def joined(parts: Sequence[Groups]) -> Interval:
     """Partial results of intervals as those of one."""
     parts = [one_interval(part) for part in parts]
-    return Interval.of(merge(parts, ANY))
+    return Interval.of(merge(parts, ANY, in_order=True))
 
 
 def one_interval(groups: Groups) -> Groups:

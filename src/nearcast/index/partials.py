@@ -8,19 +8,19 @@ file that has many intervals of a series has layers above them (STAR's MT-index,
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nearcast.index.aggregate import merge, regrouped, words_of
+from nearcast.index.aggregate import WordCodes, merge, regrouped
 from nearcast.index.aggregate_rows import Amounts, Keys, aggregate_rows
 from nearcast.index.columns import Column
 from nearcast.index.groups import MEASURED, Groups, Shape, Spelling
 from nearcast.index.layers import Layers
-from nearcast.index.rows import frozen, take_lists
+from nearcast.index.rows import frozen
 from nearcast.index.series import Series
 from nearcast.state.bundle import bundle_table, open_bundle
 from nearcast.state.files import write_table
@@ -73,6 +73,9 @@ class Partials:
     def of(self, series: np.ndarray) -> "Partials":
         """Those of some series (sorted numbers)."""
         return self.picked(lambda values: np.isin(values[:, 0], series))
+
+    def of_class(self, shape: Shape) -> "Partials":
+        return Partials({each: groups for each, groups in self.parts.items() if each == shape}, self.replaced)
 
     def picked(self, wanted: Callable[[np.ndarray], np.ndarray]) -> "Partials":
         """Those whose values (series, interval, …) are wanted."""
@@ -147,6 +150,10 @@ class Counted:
     offsets: np.ndarray
     column: Callable[[str], Column]
 
+    @cached_property
+    def words(self) -> WordCodes:
+        return WordCodes.of(self.terms, self.offsets)
+
 
 class Counters:
     """Series that posts are counted for, batch after batch: those of one class together."""
@@ -190,6 +197,6 @@ class Counters:
                     spellings.append(column.values.grouped[1].spelling)
                 for amounts, name in zip(measured, self.shapes[place].measured, strict=True):
                     amounts.fill(rows, posts.column(name).take(some))
-            words = words_of(*take_lists(posts.terms, posts.offsets, frozen(post[begin:end]))) if into.terms else None
+            words = posts.words.of_posts(post[begin:end]) if into.terms else None
             parts[into] = aggregate_rows(into, keys, measured, spellings, words, ANY)
         return Partials(parts)

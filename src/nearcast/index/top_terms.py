@@ -63,9 +63,10 @@ def likely(parts: Sequence[Groups], k: int) -> list[Groups]:
     wanted = np.zeros(1 << (64 - SIGN), np.bool_)
     for part, groups in zip(parts, of, strict=True):
         wanted[part.term[part.term_posts >= enough[groups]] >> SIGN] = True
-    return [_with_terms(part, np.flatnonzero(wanted[part.term >> SIGN])) for part in parts]
+    return [with_terms(part, np.flatnonzero(wanted[part.term >> SIGN])) for part in parts]
 
 
-def _with_terms(groups: Groups, kept: np.ndarray) -> Groups:
+def with_terms(groups: Groups, kept: np.ndarray) -> Groups:
+    """Groups with some of their terms only."""
     terms = groups.term_group[kept], groups.term[kept], groups.term_posts[kept]
     return replace(groups, **dict(zip(("term_group", "term", "term_posts"), terms, strict=True)))

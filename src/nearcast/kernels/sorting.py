@@ -54,14 +54,15 @@ def hashed_bound(values, value):
 def sort_in_place(values, n):
     """Heapsort of the first n values."""
     for begin in range(n // 2 - 1, -1, -1):
-        _sift(values, begin, n)
+        sift(values, begin, n)
     for end in range(n - 1, 0, -1):
         values[0], values[end] = values[end], values[0]
-        _sift(values, np.int64(0), end)  # a literal would be a type of its own, and compiled for it
+        sift(values, np.int64(0), end)  # a literal would be a type of its own, and compiled for it
 
 
 @kernel
-def _sift(values, root, n):
+def sift(values, root, n):
+    """Let a value sink to its place in a heap of n values, the greatest on top."""
     while True:
         child = 2 * root + 1
         if child >= n:

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from nearcast.index.answers import TERMS
+from nearcast.index.arrow import arrow, numbers
 from nearcast.index.derived import with_derived
 from nearcast.model.posts import attribute_of
 
@@ -80,6 +83,8 @@ def json_texts(table: pa.Table) -> list[str]:
 
 def _value_texts(column: pa.Array) -> list[str]:
     kind = column.type
+    if kind == TERMS and not column.null_count:
+        return _term_texts(column)
     if pa.types.is_nested(kind) or pa.types.is_null(kind):
         return [json.dumps(value, ensure_ascii=False) for value in column.to_pylist()]
     times = pa.types.is_timestamp(kind)
@@ -88,6 +93,17 @@ def _value_texts(column: pa.Array) -> list[str]:
     values = [iso(value) for value in values] if times else [None if v != v else v for v in values]
     texts = np.array([*(json.dumps(value, ensure_ascii=False) for value in values), "null"], object)
     return list(texts[encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)])
+
+
+def _term_texts(column: pa.ListArray) -> list[str]:
+    """Of lists of frequent terms, joined by Arrow: they are many, of few distinct words."""
+    words, counts = column.flatten().flatten()
+    encoded = words.dictionary_encode()
+    distinct = [json.dumps(word, ensure_ascii=False) for word in encoded.dictionary.to_pylist()]
+    spelt = pa.array(distinct, pa.string()).take(encoded.indices)
+    items = pc.binary_join_element_wise('{"term": ', spelt, ', "count": ', counts.cast(pa.string()), "}", "")
+    offsets = arrow(np.append(0, np.cumsum(numbers(column.value_lengths()), dtype=np.int32)).astype(np.int32))
+    return [f"[{text}]" for text in pc.binary_join(pa.ListArray.from_arrays(offsets, items), ", ").to_pylist()]
 
 
 def json_row(row: dict[str, Any]) -> dict[str, Any]:
