@@ -48,6 +48,29 @@ def first_batches(folder: Path) -> None:
     assert manifest.next_seq > 0, "no results: the batches show nothing"
 
 
+def warmed_for_reports(folder: Path) -> None:
+    warmed(folder)
+    warmup.reports(folder)
+
+
+def first_reports(folder: Path) -> None:
+    """Standing aggregates, whose beats come several times in a batch and again in the next."""
+    world, state, settings = World(**FIELDS), StateDirectory(folder / "state"), Settings()
+    begin(state, settings, lambda: sample_of(Inputs(world=FIELDS)))
+    texts = (
+        "SELECT TopK(text, 5), weekday FROM stream GROUP BY weekday SYNC 1 second",
+        "SELECT TopK(text, 3), Count(id), length FROM stream WHERE time AFTER '2 seconds ago' GROUP BY length SYNC 1 second",
+        "SELECT Count(id), Avg(length), hour FROM stream WHERE text CONTAINS 'coffee' GROUP BY hour SYNC 1 second",
+    )
+    ops = [json.dumps({"op": "subscribe", "id": f"q{n}", "sql": sql}) for n, sql in enumerate(texts)]
+    (folder / "ops.jsonl").write_text("\n".join(ops) + "\n", encoding="utf-8")
+    raw, rejects = read_ops(whole_file(str(folder / "ops.jsonl")))
+    run_batch(state, settings, ops=raw, rejects=rejects)
+    for first in range(0, 9 * RATE, 3 * RATE):
+        manifest = run_batch(state, settings, posts=[normalise(world.posts(first, 3 * RATE))[0]])
+    assert manifest.next_seq > 10, "no reports: the batches show nothing"
+
+
 def called() -> list[str]:
     """The kernels that this process has, each with the types it was called with."""
     return [
@@ -76,6 +99,12 @@ def test_the_first_batches_of_range_subscriptions_call_no_kernel_that_the_warm_u
     (tmp_path / "warm").mkdir()
     ready = called_by("warmed", tmp_path / "warm")
     assert sorted(called_by("first_batches", tmp_path) - ready) == []
+
+
+def test_the_first_reports_call_no_kernel_that_the_warm_up_has_not_compiled(tmp_path: Path) -> None:
+    (tmp_path / "warm").mkdir()
+    ready = called_by("warmed_for_reports", tmp_path / "warm")
+    assert sorted(called_by("first_reports", tmp_path) - ready) == []
 
 
 def test_the_clock_of_a_generator_starts_after_the_first_ops_with_the_posts_of_a_second(

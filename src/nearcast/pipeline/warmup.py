@@ -58,6 +58,7 @@ AGGREGATES = (
     f"SELECT Count(id), Avg(likes), weekday FROM stream WHERE {PLACE} AND text CONTAINS 'coffee' AND likes < 50 "
     "AND time AFTER '1 second ago' GROUP BY weekday SYNC 1 second",
     "SELECT TopK(text, 3), Max(length), likes FROM stream WHERE likes = 3 GROUP BY likes SYNC 1 second",
+    "SELECT TopK(text, 3), Sum(length), length FROM stream GROUP BY length SYNC 1 second",
 )
 RELEVANT = "SELECT * FROM stream ORDER BY RELEVANCE(POINT(0, 50), 'coffee rain the', 0.4) DESC LIMIT 5 WINDOW {}"
 SEARCHES = (
@@ -160,16 +161,16 @@ def nearest(folder: Path) -> None:
 
 
 def reports(folder: Path) -> None:
-    """Reports on a beat."""
-    posts, _ = normalise(World().posts(0, 300))
+    """Reports on a beat, which comes several times in each batch."""
+    posts, _ = normalise(World(rate=50.0).posts(0, 300))
     state, settings = StateDirectory(folder / "reports"), Settings(workers=1)
     begin(state, settings, posts.slice(0, 100))
     texts = [REPORTS, *AGGREGATES]
     nulls = {"ts": pa.nulls(len(texts), pa.int64())}
-    ops = {"op": ["subscribe"] * len(texts), "id": range(len(texts)), "id_text": list("xyz"), **nulls, "sql": texts}
+    ops = {"op": ["subscribe"] * len(texts), "id": range(len(texts)), "id_text": list("wxyz"), **nulls, "sql": texts}
     run_batch(state, settings, ops=pa.table(ops))
-    for part in (posts.slice(100, 200), posts.slice(0, 100)):
-        run_batch(state, settings, posts=[part])
+    for begins in (100, 200, 0):
+        run_batch(state, settings, posts=[posts.slice(begins, 100)])
 
 
 def relevance(folder: Path) -> None:
