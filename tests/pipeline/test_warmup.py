@@ -59,7 +59,7 @@ def first_reports(folder: Path) -> None:
     begin(state, settings, lambda: sample_of(Inputs(world=FIELDS)))
     texts = (
         "SELECT TopK(text, 5), weekday FROM stream GROUP BY weekday SYNC 1 second",
-        "SELECT TopK(text, 3), Count(id), length FROM stream WHERE time AFTER '2 seconds ago' GROUP BY length SYNC 1 second",
+        "SELECT TopK(text, 3), Count(id), length FROM stream WHERE time AFTER '2 secs ago' GROUP BY length SYNC 1 sec",
         "SELECT Count(id), Avg(length), hour FROM stream WHERE text CONTAINS 'coffee' GROUP BY hour SYNC 1 second",
     )
     ops = [json.dumps({"op": "subscribe", "id": f"q{n}", "sql": sql}) for n, sql in enumerate(texts)]
