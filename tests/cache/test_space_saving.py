@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearcast.cache.space_saving import Summaries, frequent, leading, merge, streamed, summed_up
-from nearcast.cache.space_saving import exact as all_of
+from nearcast.cache.space_saving import Summaries, frequent, leading, leading_exactly, merge, streamed, summed_up
+from nearcast.index.rows import frozen
 
 terms = st.lists(st.integers(1, 12), max_size=60)
 counters = st.integers(1, 8)
@@ -123,16 +123,22 @@ def test_what_leads_is_what_sorting_finds(
     many: list[list[tuple[int, int]]], k: int, stop: set[int], dice: Random
 ) -> None:
     """Of groups in any order, without stop words, ties with the last included; those above the next are certain."""
-    held = [sorted(dict(each).items()) for each in many]
-    rows = [(group, term, n) for group, each in enumerate(held) for term, n in each]
-    dice.shuffle(rows)
-    group, term, n = (np.array([row[i] for row in rows], np.int64) for i in range(3))
+    held = [list(dict(each).items()) for each in many]
+    rows = [row for each in held for row in each]
+    begins = np.cumsum([0, *map(len, held)])
+    counts = np.array([n for _, n in rows], np.int64)
     asked = list(range(len(held)))
     dice.shuffle(asked)
-    found = leading(all_of(group, of(term.tolist()), n, len(held)), np.array(asked), k, of(sorted(stop)))
-    got = sorted(
-        zip(found.of.tolist(), found.terms.tolist(), found.counts.tolist(), found.certain.tolist(), strict=True)
+    found = leading_exactly(
+        (frozen(begins), frozen(of([term for term, _ in rows])), frozen(counts)), np.array(asked), k, of(sorted(stop))
     )
+    columns = (each.tolist() for each in (found.of, found.terms, found.counts, found.certain))
+    got = sorted(zip(*columns, strict=True))
+    group = np.repeat(np.arange(len(held)), np.diff(begins))
+    summary = summed_up(len(rows) + 1, group, of([term for term, _ in rows]), counts, len(held))
+    same = leading(summary, np.array(asked), k, of(sorted(stop)))
+    columns = (each.tolist() for each in (same.of, same.terms, same.counts, same.certain))
+    assert got == sorted(zip(*columns, strict=True))
     right = []
     for place, which in enumerate(asked):
         ranked = sorted((n for term, n in held[which] if term not in stop), reverse=True)

@@ -23,6 +23,7 @@ from nearcast.index.together import runs
 from nearcast.kernels.space_saving import leading_rows, shortened, space_saving
 
 NO_TERMS = frozen(np.empty(0, np.uint64))
+TermLists = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,6 @@ def summed_up(m: int, group: np.ndarray, terms: np.ndarray, counts: np.ndarray, 
     exact = counts.astype(np.int64)
     total = np.bincount(group, exact, groups).astype(np.int64)
     return _shortened(m, group.astype(np.int64), terms, exact, exact, np.zeros(groups, np.int64), total, True)
-
-
-def exact(group: np.ndarray, terms: np.ndarray, counts: np.ndarray, groups: int) -> Summaries:
-    """Exact counts by (group, term), all of them, as they lie in a group: to be asked for those that lead, no more."""
-    order = np.argsort(group, kind="stable")
-    counted, nothing = counts[order].astype(np.int64), np.zeros(groups, np.int64)
-    return Summaries(len(terms), group[order], terms[order], counted, np.zeros_like(counted), nothing, nothing)
 
 
 def streamed(m: int, terms: np.ndarray) -> Summaries:
@@ -153,11 +147,18 @@ class Leading:
 
 def leading(summaries: Summaries, groups: np.ndarray, k: int, stop: np.ndarray) -> Leading:
     """The greatest counters of some groups, in any order, none of the terms `stop`."""
-    held = frozen(summaries.begins), summaries.terms, summaries.counts
-    of, rows, following = leading_rows(*held, frozen(groups.astype(np.int64)), k, frozen(np.sort(stop)))
+    lists = frozen(summaries.begins), summaries.terms, summaries.counts
+    of, rows, following = leading_rows(*lists, frozen(groups.astype(np.int64)), k, frozen(np.sort(stop)))
     counts, errors = summaries.counts[rows], summaries.errors[rows]
     certain = counts - errors > np.maximum(following[of], summaries.rest[summaries.group[rows]])
     return Leading(of, summaries.terms[rows], counts, errors, certain)
+
+
+def leading_exactly(lists: TermLists, groups: np.ndarray, k: int, stop: np.ndarray) -> Leading:
+    """The same of exact counts by group: where those of each group begin, terms, counts."""
+    of, rows, following = leading_rows(*lists, frozen(groups.astype(np.int64)), k, frozen(np.sort(stop)))
+    counts = lists[2][rows]
+    return Leading(of, lists[1][rows], counts, np.zeros_like(counts), counts > following[of])
 
 
 def frequent(summaries: Summaries, group: int, k: int) -> Frequent:

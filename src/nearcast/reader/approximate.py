@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.cache.partials import Partial
-from nearcast.cache.space_saving import exact, leading
+from nearcast.cache.space_saving import leading, leading_exactly
 from nearcast.index.arrow import arrow, numbers
 from nearcast.index.lexicon import Speller
 
@@ -20,15 +20,15 @@ BOUNDED = pa.struct([("term", pa.string()), ("count", pa.int64()), ("error", pa.
 
 def bounded_terms(partial: Partial, spell: Speller, stop: np.ndarray) -> Callable[[np.ndarray, int], pa.ListArray]:
     """What gives the k most frequent terms of some groups, most frequent first, ties by term."""
-    groups, held = partial.groups, partial.summaries
-    if held is None:
-        held = exact(groups.term_group, groups.term, groups.term_posts, len(groups))
-    summaries = held
+    groups, summaries = partial.groups, partial.summaries
 
     def frequent(rows: np.ndarray, k: int) -> pa.ListArray:
         if not len(groups):
             return pa.array([[] for _ in rows], pa.list_(BOUNDED))
-        found = leading(summaries, rows, k, stop)
+        if summaries is None:
+            found = leading_exactly(groups.term_lists, rows, k, stop)
+        else:
+            found = leading(summaries, rows, k, stop)
         known, at = np.unique(found.terms, return_inverse=True)
         words = spell(known)
         by_word = numbers(pc.rank(words, tiebreaker="dense"))[at]
