@@ -101,7 +101,8 @@ def merge(parts: Sequence[Summaries], into: Sequence[np.ndarray], groups: int) -
     terms = np.concatenate([part.terms for part in parts])
     above = np.concatenate([part.counts - part.rest[part.group] for part in parts])
     sure = np.concatenate([part.counts - part.errors for part in parts])
-    return _shortened(m, group, terms, above, sure, rest, total, False)
+    kept = np.flatnonzero(group >= 0)
+    return _shortened(m, group[kept], terms[kept], above[kept], sure[kept], rest, total, False)
 
 
 def _in_order(summaries: Summaries, groups: np.ndarray) -> Summaries:

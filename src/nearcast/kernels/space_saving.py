@@ -5,6 +5,7 @@ counters of many summaries at once.
 import numpy as np
 
 from nearcast.kernels.compiled import kernel
+from nearcast.kernels.term_lists import in_groups
 
 
 @kernel
@@ -96,21 +97,11 @@ def space_saving(stream, m):
 def shortened(group, terms, above, sure, groups, m, distinct):
     """Counters in any order, added up by group and term unless they are `distinct`, and of each group the m greatest
     by `above`, ties by term: (group, term, above, sure), in order of term, and what the next one of each group has.
-    Negative groups are left out.
     """
-    begins = np.zeros(groups + 1, np.int64)
-    for g in group:
-        if g >= 0:
-            begins[g + 1] += 1
+    order, begins = in_groups(group, groups)
     room = np.int64(0)
     for g in range(groups):
-        room += min(m, begins[g + 1])
-        begins[g + 1] += begins[g]
-    places, order = begins[:-1].copy(), np.empty(begins[groups], np.int64)
-    for i in range(group.size):
-        if group[i] >= 0:
-            order[places[group[i]]] = i
-            places[group[i]] += 1
+        room += min(m, begins[g + 1] - begins[g])
     out_group, out_terms = np.empty(room, np.int64), np.empty(room, np.uint64)
     out_above, out_sure = np.empty(room, np.int64), np.empty(room, np.int64)
     following = np.zeros(groups, np.int64)

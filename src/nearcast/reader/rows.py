@@ -103,7 +103,8 @@ def _term_texts(column: pa.ListArray) -> list[str]:
     spelt = pa.array(distinct, pa.string()).take(encoded.indices)
     items = pc.binary_join_element_wise('{"term": ', spelt, ', "count": ', counts.cast(pa.string()), "}", "")
     offsets = arrow(np.append(0, np.cumsum(numbers(column.value_lengths()), dtype=np.int32)).astype(np.int32))
-    return [f"[{text}]" for text in pc.binary_join(pa.ListArray.from_arrays(offsets, items), ", ").to_pylist()]
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, items), ", ")
+    return list(pc.binary_join_element_wise("[", joined, "]", "").to_pylist())
 
 
 def json_row(row: dict[str, Any]) -> dict[str, Any]:
