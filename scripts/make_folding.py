@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearcast.kernels import tokens as k
+from nearcast.common.kernels import tokens as k
 
 TARGET = Path(__file__).parent.parent / "src" / "nearcast" / "text" / "folding.npz"
 

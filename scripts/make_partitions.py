@@ -9,11 +9,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from nearcast.bench.picture import save
-from nearcast.bench.routing_sets import Grounds, generated, make_set
 from nearcast.cli.partition_map import legend, paint, shape
-from nearcast.cli.plan import summary
-from nearcast.routing.routers import build
+from nearcast.cli.plan_command import summary
+from nearcast.common.plotting import save
+from nearcast.partitioning.routers.registry import build
+from nearcast_papers.benchmarks.routing_sets import Grounds, generated, make_set
 
 PICTURE = Path("docs/partitions.png")
 POSTS, QUERIES, WORKERS, SEED = 20_000, 10_000, 8, 1

@@ -82,13 +82,13 @@ fi
 say "installing the locked dependencies (some 700 MB the first time)"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock ||
     fail "pip could not install requirements.lock: see its message above"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ||
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e papers ||
     fail "pip could not install nearcast itself: see its message above"
 
 # Python writes no bytecode of its own where PYTHONDONTWRITEBYTECODE is set, and then every start compiles anew.
 .venv/bin/python -m compileall -q -j 0 .venv/lib src >/dev/null 2>&1 || true
 
 say "compiling the kernels (some three minutes, once)"
-.venv/bin/python -m nearcast.pipeline.warmup || say "the kernels could not be compiled now: the first run will do it"
+.venv/bin/python -m nearcast.engine.warmup || say "the kernels could not be compiled now: the first run will do it"
 
 say "ready"

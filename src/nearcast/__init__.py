@@ -19,7 +19,7 @@ _env.configure()
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nearcast.reader.opened import State
+    from nearcast.reader.state import State
 
 __all__ = ["open", "run", "search_many"]
 
@@ -30,7 +30,7 @@ def open(path: "str | Path", cache: "int | str | None" = None) -> "State":
     `cache` is memory, "500 MB" say, for answering aggregates that are like earlier ones faster; `cache.status()` of the
     state tells what it is used for.
     """
-    from nearcast.reader.opened import State
+    from nearcast.reader.state import State
 
     return State(path, cache)
 
@@ -41,13 +41,13 @@ def run(spark: Any, *, posts: Any, queries: Any = None, state: "str | Path" = "s
     `settings` are those of `nearcast run`: workers, retention, lateness, max_future, keep, keep_size (bytes, or
     "20GB"), keep_results, mapping, derive ("place,topic=model.npz", or a list of such) …
     """
-    from nearcast.pipeline import foreign
+    from nearcast.engine.spark import dataframes as foreign
 
     return foreign.run_dataframes(spark, posts=posts, queries=queries, state=state, **settings)
 
 
 def search_many(spark: Any, queries: Any, state: "str | Path") -> Any:
     """Answer many searches (a DataFrame with id and sql) as a Spark job: a DataFrame with id, rows (JSON) and error."""
-    from nearcast.pipeline import bulk_search
+    from nearcast.engine.spark import bulk_search
 
     return bulk_search.search_many(spark, queries, state)

@@ -45,12 +45,14 @@ def _kernels() -> str:
     import hashlib
 
     digest = hashlib.blake2b(digest_size=6)
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels")
-    digest.update(os.fsencode(folder))
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".py"):
-            with open(os.path.join(folder, name), "rb") as source:
-                digest.update(source.read())
+    package = os.path.dirname(os.path.abspath(__file__))
+    digest.update(os.fsencode(package))
+    for folder, folders, names in os.walk(package):
+        folders.sort()
+        if os.path.basename(folder) == "kernels":
+            for name in sorted(name for name in names if name.endswith(".py")):
+                with open(os.path.join(folder, name), "rb") as source:
+                    digest.update(source.read())
     return digest.hexdigest()
 
 

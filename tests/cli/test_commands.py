@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from nearcast.cli.backlog import waiting_in_inbox
-from nearcast.cli.results import result_line
-from nearcast.state.directory import StateDirectory
+from nearcast.cli.results_command import result_line
+from nearcast.storage.directory import StateDirectory
 from tests.cli.conftest import Said
 from tests.reader.small_state import LATER, make_state
 

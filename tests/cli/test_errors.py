@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from nearcast.cli.run import fixed_settings, inputs_of
-from nearcast.model.errors import BadInput
-from nearcast.state.directory import StateDirectory
+from nearcast.cli.run_command import fixed_settings, inputs_of
+from nearcast.common.errors import BadInput
+from nearcast.storage.directory import StateDirectory
 from tests.cli.conftest import Said
 
 Cli = Callable[..., Said]

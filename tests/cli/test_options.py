@@ -3,7 +3,7 @@
 import pytest
 
 from nearcast.cli.options import duration, mapping, moment, optional_duration, world
-from nearcast.model.errors import BadInput
+from nearcast.common.errors import BadInput
 
 SECOND = 1_000_000
 

@@ -15,11 +15,11 @@ from matplotlib.image import imread
 from matplotlib.patches import PathPatch
 
 from nearcast.cli.partition_map import ABOVE, BELOW, LEFT, RIGHT, WIDE, borders, degree, draw, paint, runs, spans
-from nearcast.cli.plan import summary
-from nearcast.pipeline.batch import begin, run_batch
-from nearcast.pipeline.settings import Settings
-from nearcast.routing.partition import BY_QUERY, SPACE, Partition
-from nearcast.state.directory import StateDirectory
+from nearcast.cli.plan_command import summary
+from nearcast.engine.local import begin, run_batch
+from nearcast.engine.settings import Settings
+from nearcast.partitioning.partition import BY_QUERY, SPACE, Partition
+from nearcast.storage.directory import StateDirectory
 from tests.cli.conftest import Said
 from tests.reader.small_state import ops, posts
 
@@ -188,7 +188,7 @@ def test_what_cannot_be_drawn_is_one_clear_message(nearcast: Cli, small_state: P
 
 def test_only_drawing_imports_matplotlib(small_state: Path) -> None:
     code = (
-        "import sys, nearcast.cli.plan, nearcast.cli.partition_map, nearcast.bench.routing\n"
+        "import sys, nearcast.cli.plan_command, nearcast.cli.partition_map, nearcast_papers.benchmarks.routing\n"
         "from nearcast.cli import main\n"
         f"try: main(['search', '--state', {str(small_state)!r}, 'SELECT * FROM stream'])\n"
         "except SystemExit as leaving: print(leaving.code or 0, 'matplotlib' in sys.modules)\n"

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from nearcast.model.errors import BadInput
-from nearcast.model.regions import Circle, Rect
-from nearcast.pipeline.batch import begin, run_batch
-from nearcast.pipeline.settings import Settings
-from nearcast.reader.opened import State
+from nearcast.common.errors import BadInput
+from nearcast.common.geo.shapes import Circle, Rect
+from nearcast.engine.local import begin, run_batch
+from nearcast.engine.settings import Settings
 from nearcast.reader.results import read_results
-from nearcast.reader.subscriptions import Subscriptions
-from nearcast.state.directory import StateDirectory
-from nearcast.state.regions import Regions
+from nearcast.reader.state import State
+from nearcast.reader.subscription_list import Subscriptions
+from nearcast.storage.directory import StateDirectory
+from nearcast.storage.named_regions import Regions
 from tests.cli.conftest import Said
 from tests.reader.small_state import make_state, ops, posts
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from nearcast.cli.options import duration, spelt_length
-from nearcast.pipeline.batch import begin, run_batch
-from nearcast.pipeline.settings import Settings
-from nearcast.state.directory import StateDirectory
+from nearcast.engine.local import begin, run_batch
+from nearcast.engine.settings import Settings
+from nearcast.storage.directory import StateDirectory
 from tests.cli.conftest import Said
 from tests.reader.small_state import MINUTE, NOON, posts
 

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, settings
 
-from nearcast.language import check_attributes, check_search, check_subscription, encode_query, parse
-from nearcast.model.errors import QueryError
-from nearcast.model.queries import (
+from nearcast.common.errors import QueryError
+from nearcast.common.geo.shapes import Rect
+from nearcast.common.queries import (
     AggregateQuery,
     Having,
     Measure,
@@ -17,8 +17,8 @@ from nearcast.model.queries import (
     TermsQuery,
     TimeBound,
 )
-from nearcast.model.regions import Rect
-from nearcast.text.tokenizer import Tokenizer
+from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.language import check_attributes, check_search, check_subscription, encode_query, parse
 from tests.language.sql_writer import aggregates, write
 
 TOKENIZER = Tokenizer()
@@ -39,7 +39,7 @@ def posts(name="count(id)"):
 # -- meaning -----------------------------------------------------------------------------------------------------------
 
 IPHONE = query('SELECT * FROM stream WHERE text CONTAINS "iPhone"').text
-STAR = [  # seed 003 §3.1, examples 1 to 4
+STAR = [  # STAR §3.1, examples 1 to 4
     (
         'SELECT Count(id), Avg(length), date FROM stream WHERE loc INSIDE R AND text CONTAINS "iPhone" GROUP BY date',
         AggregateQuery(

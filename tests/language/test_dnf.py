@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.errors import QueryError
+from nearcast.common.expressions import And, Literal, Not, Or, Phrase
 from nearcast.language.dnf import to_dnf
 from nearcast.language.encode import decode_code, encode_expression
-from nearcast.model.errors import QueryError
-from nearcast.model.expressions import And, Literal, Not, Or, Phrase
 
 A, B, C, D = (Phrase((term,), (word,)) for term, word in enumerate("abcd", start=1))
 AB = Phrase((1, 2), ("a", "b"))

@@ -5,13 +5,13 @@ import json
 import pyarrow as pa
 import pytest
 
+from nearcast.common.errors import QueryError
+from nearcast.common.expressions import Literal, Phrase
+from nearcast.common.geo.shapes import CIRCLE, EVERYWHERE, POLYGON, RECT
+from nearcast.common.op_schema import BEGINNING, NEAREST, NEVER, QUERY_FIELDS, RANGE, TERMS
+from nearcast.common.queries import NearestQuery, RangeQuery, TermsQuery, TimeBound
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.language import decode_code, encode_conditions, encode_query, parse
-from nearcast.model.errors import QueryError
-from nearcast.model.expressions import Literal, Phrase
-from nearcast.model.ops import BEGINNING, NEAREST, NEVER, QUERY_FIELDS, RANGE, TERMS
-from nearcast.model.queries import NearestQuery, RangeQuery, TermsQuery, TimeBound
-from nearcast.model.regions import CIRCLE, EVERYWHERE, POLYGON, RECT
-from nearcast.text.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer()
 LAST, NEGATIVE = 1 << 62, 1 << 63

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
+from nearcast.common.errors import QueryError
+from nearcast.common.geo.shapes import Rect
+from nearcast.common.queries import NearestQuery, RangeQuery, Statement, TermsQuery, TimeBound
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.language import check_search, check_subscription, parse, parse_contains
-from nearcast.model.errors import QueryError
-from nearcast.model.queries import NearestQuery, RangeQuery, Statement, TermsQuery, TimeBound
-from nearcast.model.regions import Rect
-from nearcast.text.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer()
 W = "SELECT * FROM stream WHERE "

@@ -2,11 +2,11 @@
 
 import pytest
 
+from nearcast.common.expressions import And, Not, Or, Phrase
+from nearcast.common.geo.shapes import Circle, Polygon, Rect
+from nearcast.common.queries import NearestQuery, Predicate, RangeQuery, TermsQuery, TimeBound
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.language import parse, parse_contains, parse_region
-from nearcast.model.expressions import And, Not, Or, Phrase
-from nearcast.model.queries import NearestQuery, Predicate, RangeQuery, TermsQuery, TimeBound
-from nearcast.model.regions import Circle, Polygon, Rect
-from nearcast.text.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer()
 HOUR = 3_600_000_000

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearcast.geo.distance import EARTH_RADIUS_KM
+from nearcast.common.errors import QueryError
+from nearcast.common.expressions import Phrase
+from nearcast.common.geo.distance import EARTH_RADIUS_KM
+from nearcast.common.geo.shapes import Rect
+from nearcast.common.op_schema import BEGINNING, NEVER, RELEVANT
+from nearcast.common.queries import HALF_WORLD_KM, Predicate, RelevantQuery, Statement, TimeBound
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.language import check_search, check_subscription, encode_query, parse
-from nearcast.model.errors import QueryError
-from nearcast.model.expressions import Phrase
-from nearcast.model.ops import BEGINNING, NEVER, RELEVANT
-from nearcast.model.queries import HALF_WORLD_KM, Predicate, RelevantQuery, Statement, TimeBound
-from nearcast.model.regions import Rect
-from nearcast.text.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer()
 HOUR = 3600 * 1_000_000

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.errors import QueryError
+from nearcast.common.geo.shapes import Circle
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.language import parse
 from nearcast.language import parser as parsing
 from nearcast.language.syntax import read_select
 from nearcast.language.templates import read_template
-from nearcast.model.errors import QueryError
-from nearcast.model.regions import Circle
-from nearcast.text.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer()
 TEXTS = [

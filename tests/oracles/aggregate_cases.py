@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from nearcast.common.expressions import And, Expression, Not, Or, Phrase
+from nearcast.common.geo.shapes import Circle, Polygon, Rect, Region
+from nearcast.common.queries import AggregateQuery, Having, Measure, Ordering, Output, Predicate, Scalar, TimeBound
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.language import parse_contains
-from nearcast.model.expressions import And, Expression, Not, Or, Phrase
-from nearcast.model.queries import AggregateQuery, Having, Measure, Ordering, Output, Predicate, Scalar, TimeBound
-from nearcast.model.regions import Circle, Polygon, Rect, Region
-from nearcast.text.tokenizer import Tokenizer
 from tests.oracles.aggregates import EPOCH, MICROSECOND
 
 Post = dict[str, Any]

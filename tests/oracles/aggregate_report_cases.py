@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from tests.engine.oracle import Batch
 from tests.oracles.aggregates import EPOCH, MICROSECOND
 from tests.oracles.report_cases import ZERO, Case, delete, minute, post, subscribe, tick, top, unsubscribe
-from tests.pipeline.oracle import Batch
 
 
 def count(

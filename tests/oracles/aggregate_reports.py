@@ -1,4 +1,4 @@
-"""Standing aggregates (seed 003 §3.1, SYNC), worked out beat by beat.
+"""Standing aggregates (STAR §3.1, SYNC), worked out beat by beat.
 
 Beats, windows, late posts, starts and ends are those of reports of frequent terms (reports.py), which this oracle gives
 too; the rows of a report are those that a search would have given at its beat (aggregates.py). In addition:
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, cast
 
+from nearcast.common.errors import BadInput
+from nearcast.common.queries import AggregateQuery
 from nearcast.language import parse
-from nearcast.model.errors import BadInput
-from nearcast.model.queries import AggregateQuery
+from tests.engine.oracle import BEGINNING, TOKENIZER, Batch, Version
 from tests.oracles.aggregates import meets_but_time, rows_of
 from tests.oracles.reports import SILENCE, Post, Report, Reporting, ReportOracle, beat_from
-from tests.pipeline.oracle import BEGINNING, TOKENIZER, Batch, Version
 
 
 def reports(

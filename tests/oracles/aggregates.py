@@ -1,11 +1,11 @@
-"""Aggregates (seed 003 §3.1), asked once or standing, worked out by looking at every post.
+"""Aggregates (STAR §3.1), asked once or standing, worked out by looking at every post.
 
 `posts` are dicts of id, ts (microseconds), lon, lat, text (or none) and attributes by name, whose values are numbers,
 strings, truth values, times (`datetime`), and lists or dicts, which count as their JSON text. Words, places and times
 of a WHERE mean what they mean to the searches' oracle (searches.py); nothing here knows of segments, kinds of columns,
 groups as arrays or caches. Sums and means are exact fractions until they are reported.
 
-What `model.queries` leaves open is completed so:
+What `common.queries` leaves open is completed so:
 - Descending, all is the other way round (truth values before strings before times before numbers), but nulls are last.
 - Min and Max of numbers and times together go by that order too: a number is less than any time.
 - Of numbers that are all whole the sum is whole, unless it has no 64 bits. +inf and -inf have no sum and no mean.
@@ -21,12 +21,12 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from nearcast.geo.regions import contains
-from nearcast.model.queries import AggregateQuery, Conditions, Having, Measure, Predicate
+from nearcast.common.geo.containment import contains
+from nearcast.common.queries import AggregateQuery, Conditions, Having, Measure, Predicate
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.sources.raw import json_text
-from nearcast.text.tokenizer import Tokenizer
+from tests.engine.oracle import says
 from tests.oracles.searches import in_time, row_and_tags, tokens
-from tests.pipeline.oracle import says
 
 Post = Mapping[str, Any]
 Row = dict[str, Any]

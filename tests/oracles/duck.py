@@ -17,9 +17,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from nearcast.model.queries import AggregateQuery, Measure
+from nearcast.common.queries import AggregateQuery, Measure
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.sources.raw import json_text
-from nearcast.text.tokenizer import Tokenizer
 from tests.oracles.aggregates import EPOCH, MICROSECOND
 from tests.oracles.duck_values import (
     NUMBER,

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from nearcast.model.expressions import And, Expression, Not, Or, Phrase
-from nearcast.model.queries import Conditions, Predicate, Scalar, TimeBound
-from nearcast.model.regions import Circle, Polygon, Rect, Region
+from nearcast.common.expressions import And, Expression, Not, Or, Phrase
+from nearcast.common.geo.shapes import Circle, Polygon, Rect, Region
+from nearcast.common.queries import Conditions, Predicate, Scalar, TimeBound
 from tests.oracles.aggregates import BASE32
 
 NUMBER, TIME, STRING, TRUTH = range(4)

@@ -1,11 +1,11 @@
-"""Relevance by its definition (seed 004 §3), in plain Python: score, window, the k best, dominance, k-skyband."""
+"""Relevance by its definition (Skype §3), in plain Python: score, window, the k best, dominance, k-skyband."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
-from nearcast.geo.distance import haversine_km
+from nearcast.common.geo.distance import haversine_km
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.pipeline.oracle import Batch
+from tests.engine.oracle import Batch
 
 MINUTE = 60_000_000
 HOUR = 60 * MINUTE

@@ -1,4 +1,4 @@
-"""Standing reports of frequent terms (CTQ: seed 000 §3.1, Definition 3, continuous version), worked out beat by beat.
+"""Standing reports of frequent terms (CTQ: SSTD §3.1, Definition 3, continuous version), worked out beat by beat.
 
 The paper: every δ time units a query reports the k terms that occur in the most of the posts that lie in its region and
 came in a window of length T. Here (DESIGN, *Meaning*) the window of beat b is (b − T, b], beats are whole multiples of
@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
+from nearcast.common.errors import BadInput
+from nearcast.common.queries import NearestQuery, RangeQuery, TermsQuery
 from nearcast.language import parse
-from nearcast.model.errors import BadInput
-from nearcast.model.queries import NearestQuery, RangeQuery, TermsQuery
+from tests.engine.oracle import BEGINNING, DAY, TOKENIZER, Batch, Oracle, Version, is_post, satisfies
 from tests.oracles.searches import term_counts
-from tests.pipeline.oracle import BEGINNING, DAY, TOKENIZER, Batch, Oracle, Version, is_post, satisfies
 
 SILENCE = 1440  # empty reports in a row; those after them are skipped
 

@@ -1,4 +1,4 @@
-"""The three searches of seed 000 (§3.1, Definitions 1-3, snapshot versions), answered by looking at every post.
+"""The three searches of SSTD (§3.1, Definitions 1-3, snapshot versions), answered by looking at every post.
 
 `posts` are those that are kept: dicts of id, ts (microseconds), lon, lat, text (or none) and any attributes. Nothing
 here knows of leaves, segments or indexes; places, keyword expressions and attributes mean what they mean to the oracle
@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from nearcast.geo.distance import haversine_km
-from nearcast.geo.regions import contains
-from nearcast.model.queries import Conditions, NearestQuery, RangeQuery, TermsQuery, TimeBound
-from nearcast.text.tokenizer import Tokenizer
-from tests.pipeline.oracle import holds, says
+from nearcast.common.geo.containment import contains
+from nearcast.common.geo.distance import haversine_km
+from nearcast.common.queries import Conditions, NearestQuery, RangeQuery, TermsQuery, TimeBound
+from nearcast.common.text.tokenizer import Tokenizer
+from tests.engine.oracle import holds, says
 
 Post = Mapping[str, Any]
 Row = dict[str, Any]

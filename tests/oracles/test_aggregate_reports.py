@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
+from nearcast.common.queries import AggregateQuery, TimeBound
 from nearcast.language import parse
-from nearcast.model.queries import AggregateQuery, TimeBound
+from tests.engine.oracle import TOKENIZER, Batch
 from tests.oracles.aggregate_report_cases import CASES, count, spelt
 from tests.oracles.aggregate_reports import AggregateReports, reports
 from tests.oracles.aggregates import aggregate
 from tests.oracles.report_cases import FIRST, MINUTE, at, post, subscribe, tick
-from tests.pipeline.oracle import TOKENIZER, Batch
 
 
 def told(oracle: AggregateReports) -> list[str]:

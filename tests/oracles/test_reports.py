@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
+from nearcast.common.queries import TermsQuery
 from nearcast.language import parse
-from nearcast.model.queries import TermsQuery
+from tests.engine.oracle import TOKENIZER, Batch
 from tests.oracles.report_cases import CASES, FIRST, HOUR, MINUTE, ZERO, at, post, spelt, subscribe, tick, top
 from tests.oracles.reports import SILENCE, ReportOracle
 from tests.oracles.searches import term_counts
-from tests.pipeline.oracle import TOKENIZER, Batch
 
 SECONDS = "SELECT TopK(text) FROM stream WHERE text CONTAINS 'word' AND time AFTER '10 seconds ago' SYNC 1 second"
 

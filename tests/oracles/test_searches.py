@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.language import parse
-from nearcast.text.tokenizer import Tokenizer
 from tests.oracles.searches import nearest_rows, range_rows, term_counts
 
 TOKENIZER = Tokenizer()

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index.posts import Vocabulary, write_posts
-from nearcast.model.ops import BEGINNING
+from nearcast.common.op_schema import BEGINNING
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.sources.records import normalise
-from nearcast.state.deletes import SCHEMA as DELETED
-from nearcast.state.directory import StateDirectory
-from nearcast.state.files import create_exclusively, write_parquet, write_table
-from nearcast.state.manifest import ARCHIVE, DELETES, POSTS, TERMS, Manifest, SegmentRef, path_of
-from nearcast.state.terms import TermTable
-from nearcast.text.tokenizer import Tokenizer
+from nearcast.storage.deletes import SCHEMA as DELETED
+from nearcast.storage.directory import StateDirectory
+from nearcast.storage.files import create_exclusively, write_parquet, write_table
+from nearcast.storage.manifest import ARCHIVE, DELETES, POSTS, TERMS, Manifest, SegmentRef, path_of
+from nearcast.storage.posts.post_segment import Vocabulary, write_posts
+from nearcast.storage.term_table import TermTable
 
 SEALED, FRESH, ARCHIVED = "sealed", "fresh", "archived"
 Post = dict[str, Any]

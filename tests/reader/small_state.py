@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from nearcast.model.posts import REJECTS
-from nearcast.pipeline.batch import begin, run_batch
-from nearcast.pipeline.settings import Settings
+from nearcast.common.post_schema import REJECTS
+from nearcast.engine.local import begin, run_batch
+from nearcast.engine.settings import Settings
 from nearcast.sources.records import normalise
-from nearcast.state.directory import StateDirectory
+from nearcast.storage.directory import StateDirectory
 
 NOON = 1_777_636_800_000_000  # 2026-05-01T12:00:00Z
 MINUTE = 60_000_000

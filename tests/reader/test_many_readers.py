@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 import nearcast
+from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.engine.local import begin, run_batch
+from nearcast.engine.settings import Settings
 from nearcast.language import parse
-from nearcast.pipeline.batch import begin, run_batch
-from nearcast.pipeline.settings import Settings
-from nearcast.state.directory import StateDirectory
-from nearcast.state.manifest import ARCHIVE
-from nearcast.state.sweep import sweep
-from nearcast.text.tokenizer import Tokenizer
+from nearcast.storage.directory import StateDirectory
+from nearcast.storage.manifest import ARCHIVE
+from nearcast.storage.sweep import sweep
 from tests.oracles.searches import nearest_rows, range_rows, term_counts
 
 READERS = 8 if os.environ.get("NEARCAST_THOROUGH") else 3

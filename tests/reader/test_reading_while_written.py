@@ -7,13 +7,13 @@ from threading import Event
 import pytest
 
 import nearcast
-from nearcast.model.errors import NearcastError
-from nearcast.pipeline.batch import begin, run_batch
-from nearcast.pipeline.settings import Settings
+from nearcast.common.errors import NearcastError
+from nearcast.engine.local import begin, run_batch
+from nearcast.engine.settings import Settings
 from nearcast.reader.reader import Reader
-from nearcast.state.directory import StateDirectory
-from nearcast.state.manifest import POSTS
-from nearcast.state.sweep import sweep
+from nearcast.storage.directory import StateDirectory
+from nearcast.storage.manifest import POSTS
+from nearcast.storage.sweep import sweep
 from tests.marks import slow
 from tests.reader.small_state import posts
 

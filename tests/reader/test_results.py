@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from nearcast.pipeline.batch import run_batch
-from nearcast.pipeline.settings import Settings
+from nearcast.engine.local import run_batch
+from nearcast.engine.settings import Settings
 from nearcast.reader.results import follow_results, read_results
-from nearcast.state.directory import StateDirectory
+from nearcast.storage.directory import StateDirectory
 from tests.reader.small_state import MINUTE, NOON, make_state, posts
 
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.geo.shapes import Circle, Polygon, Rect
+from nearcast.common.queries import NearestQuery, Predicate, RangeQuery, TermsQuery, TimeBound
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.language import parse, parse_contains
-from nearcast.model.queries import NearestQuery, Predicate, RangeQuery, TermsQuery, TimeBound
-from nearcast.model.regions import Circle, Polygon, Rect
+from nearcast.reader.answer import Counted, Found
 from nearcast.reader.explain import explain
-from nearcast.reader.found import Counted, Found
 from nearcast.reader.reader import Reader
-from nearcast.text.tokenizer import Tokenizer
 from tests.oracles.searches import nearest_rows, range_rows, term_counts
 from tests.reader.searched_state import ARCHIVED, FRESH, SEALED, Post, make_state
 

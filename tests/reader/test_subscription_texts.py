@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from nearcast.pipeline.encode_ops import encode_ops
-from nearcast.reader.subscriptions import Subscriptions
-from tests.pipeline.test_bulk_relevance import GOOD, TOKENIZER, raw_ops, rows_of
+from nearcast.engine.op_encoding import encode_ops
+from nearcast.reader.subscription_list import Subscriptions
+from tests.kinds.relevance.test_bulk import GOOD, TOKENIZER, raw_ops, rows_of
 
 WORDS = "ramen sushi coffee #flood flood x1"
 

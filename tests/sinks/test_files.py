@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
-from nearcast.pipeline.batch import begin, run_batch
-from nearcast.pipeline.settings import Settings
+from nearcast.engine.local import begin, run_batch
+from nearcast.engine.settings import Settings
 from nearcast.reader.results import read_results
 from nearcast.sinks.files import cursor, deliver
-from nearcast.state.directory import StateDirectory
+from nearcast.storage.directory import StateDirectory
 from tests.reader.small_state import MINUTE, NOON, ops, posts
 
 EVERYTHING = "SELECT * FROM stream"

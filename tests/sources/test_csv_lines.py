@@ -1,10 +1,10 @@
 """CSV: a value's spelling is its kind, and a bad row costs only itself."""
 
 import pytest
-from tests.sources.reading import HEADER, attributes, csv_bytes, read
 
 from nearcast.sources import lines
 from nearcast.sources.formats import count_units
+from tests.sources.reading import HEADER, attributes, csv_bytes, read
 
 
 def test_a_csv_values_spelling_is_its_kind(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearcast.model.errors import BadInput, NearcastError
+from nearcast.common.errors import BadInput, NearcastError
 from nearcast.sources.file_log import FileLog
 from nearcast.sources.formats import read_split
 

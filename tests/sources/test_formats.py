@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.sources.reading import GOOD, HEADER, csv_bytes, line, read, rows
 
-from nearcast.model.errors import BadInput
+from nearcast.common.errors import BadInput
 from nearcast.sources import formats, lines
 from nearcast.sources.formats import Split, count_units, read_split, whole_file
+from tests.sources.reading import GOOD, HEADER, csv_bytes, line, read, rows
 
 
 @pytest.mark.parametrize(

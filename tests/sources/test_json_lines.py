@@ -5,12 +5,12 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.sources.reading import GOOD, attributes, line, read, rows
 
 from nearcast.sources import lines
 from nearcast.sources.formats import Split, read_split
 from nearcast.sources.json_lines import parse_json_lines, parse_line_by_line, parse_uniform
 from nearcast.sources.records import normalise_rows
+from tests.sources.reading import GOOD, attributes, line, read, rows
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearcast.kernels.hashing import hash_strings
-from nearcast.model.errors import BadInput
-from nearcast.model.posts import BASE_FIELDS, REJECTS
+from nearcast.common.errors import BadInput
+from nearcast.common.kernels.hashing import hash_strings
+from nearcast.common.post_schema import BASE_FIELDS, REJECTS
 from nearcast.sources.iso_times import parse_times, parse_times_one_by_one
 from nearcast.sources.records import normalise
 from nearcast.sources.values import string_buffers

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.errors import BadInput
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.language import check_subscription, parse
-from nearcast.model.errors import BadInput
 from nearcast.sources.world import SCHEMA, World
 from nearcast.sources.world.cities import CITIES
 from nearcast.sources.world.posts import BLOCK
-from nearcast.sources.world.query_sets.sample import split_words
-from nearcast.text import Tokenizer
+from nearcast_papers.query_sets.sample import split_words
 
 MINUTE = 60_000_000
 

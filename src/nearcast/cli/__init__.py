@@ -8,6 +8,6 @@ from collections.abc import Sequence
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and leave with its exit code: 0 on success, 2 on bad input, 1 on failure."""
-    from nearcast.cli.errors import guarded
+    from nearcast.cli.error_lines import guarded
 
     raise SystemExit(guarded(arguments))

@@ -4,7 +4,16 @@ from typing import Annotated
 
 import typer
 
-from nearcast.cli import bench, demo, ops, plan, regions, results, run, search, status, topics
+from nearcast.cli import bench_command as bench
+from nearcast.cli import demo_command as demo
+from nearcast.cli import ops_command as ops
+from nearcast.cli import plan_command as plan
+from nearcast.cli import region_command as regions
+from nearcast.cli import results_command as results
+from nearcast.cli import run_command as run
+from nearcast.cli import search_command as search
+from nearcast.cli import status_command as status
+from nearcast.cli import topics_command as topics
 
 app = typer.Typer(
     name="nearcast",

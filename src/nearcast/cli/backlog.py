@@ -3,9 +3,9 @@
 import json
 from dataclasses import dataclass
 
-from nearcast.model.errors import NearcastError
+from nearcast.common.errors import NearcastError
 from nearcast.sources.file_log import FileLog
-from nearcast.state.directory import StateDirectory
+from nearcast.storage.directory import StateDirectory
 
 
 @dataclass(frozen=True)

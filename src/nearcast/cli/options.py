@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearcast.model.errors import BadInput
+from nearcast.common.errors import BadInput
 
 if TYPE_CHECKING:
-    from nearcast.state.directory import StateDirectory
+    from nearcast.storage.directory import StateDirectory
 
 UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000}
 FIELDS = ("id", "ts", "lat", "lon", "text")
@@ -29,7 +29,7 @@ FormatOption = Annotated[Format, typer.Option("--format", help="How rows are pri
 
 def existing(path: Path) -> "StateDirectory":
     """A state directory that is there."""
-    from nearcast.state.directory import StateDirectory
+    from nearcast.storage.directory import StateDirectory
 
     state = StateDirectory(path)
     if not state.exists():

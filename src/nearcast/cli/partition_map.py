@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearcast.bench.picture import DARK, HEAT, save
-from nearcast.routing.partition import SPACE, Partition
-from nearcast.routing.tiles import bounds
+from nearcast.common.plotting import DARK, HEAT, save
+from nearcast.partitioning.partition import SPACE, Partition
+from nearcast.partitioning.tiles import bounds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,9 +14,9 @@ from nearcast.cli.backlog import backlog
 from nearcast.cli.tables import time_text
 from nearcast.reader.reader import Reader
 from nearcast.reader.results import read_results
-from nearcast.reader.rows import iso
-from nearcast.state.directory import StateDirectory
-from nearcast.state.manifest import Manifest
+from nearcast.reader.row_format import iso
+from nearcast.storage.directory import StateDirectory
+from nearcast.storage.manifest import Manifest
 
 LATEST = 10
 TAIL = 500  # results of a batch that are looked at, at most

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nearcast.cli.options import Format
-from nearcast.reader.rows import iso, json_row
+from nearcast.reader.row_format import iso, json_row
 
 Row = dict[str, Any]
 MOST_ROWS = 1000  # of a table; who wants more wants another format

@@ -1,4 +1,4 @@
-"""The meaning of a SELECT that asks about groups of posts (seed 003 §3.1): aggregates, GROUP BY, HAVING, ORDER BY.
+"""The meaning of a SELECT that asks about groups of posts (STAR §3.1): aggregates, GROUP BY, HAVING, ORDER BY.
 
 A name in the HAVING or the ORDER BY is first looked for among the columns of the answer (`AS`), then among the
 attributes of the GROUP BY.
@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from nearcast.language.conditions import scalar
+from nearcast.common.queries import Having, Measure, Ordering, Output, Scalar
 from nearcast.language.measures import attribute_of, function_of, measure_of, whole, written
 from nearcast.language.messages import nearest, pointed, shown
 from nearcast.language.syntax import Call, Clause, Item, Name, Operand, Order, Select, Test, span_of
 from nearcast.language.times import duration
-from nearcast.model.queries import Having, Measure, Ordering, Output, Scalar
+from nearcast.language.where import scalar
 
 _Clauses = Mapping[str, Clause]
 _Columns = Mapping[str, Measure | str]

@@ -5,6 +5,18 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
+from nearcast.common.errors import QueryError
+from nearcast.common.queries import (
+    AggregateQuery,
+    Measure,
+    NearestQuery,
+    Query,
+    RangeQuery,
+    RelevantQuery,
+    Scalar,
+    Statement,
+    TermsQuery,
+)
 from nearcast.language.grammar import FUNCTIONS
 from nearcast.language.messages import Span, nearest, pointed, shown
 from nearcast.language.relevance import WINDOWS
@@ -22,18 +34,6 @@ from nearcast.language.syntax import (
     span_of,
 )
 from nearcast.language.times import moment
-from nearcast.model.errors import QueryError
-from nearcast.model.queries import (
-    AggregateQuery,
-    Measure,
-    NearestQuery,
-    Query,
-    RangeQuery,
-    RelevantQuery,
-    Scalar,
-    Statement,
-    TermsQuery,
-)
 
 _SHOWN = 8  # names of attributes in a message
 _SLIDES = "time AFTER '1 hour ago'"
@@ -91,7 +91,7 @@ def check_attributes(statement: Statement, known: Collection[str]) -> None:
 
 def check_numbers(statement: Statement, kinds: Mapping[str, Collection[str]]) -> None:
     """Raises QueryError where an aggregate of numbers is of an attribute that has none, pointing at it. `kinds` has
-    those of the values of each attribute (`model.posts`).
+    those of the values of each attribute (`common.post_schema`).
     """
     query = statement.query
     if not isinstance(query, AggregateQuery):
@@ -133,7 +133,7 @@ _KINDS = {
 
 
 def _compared_with(value: Scalar) -> set[str]:
-    """The kinds of attributes (`model.posts`) whose values a literal is compared with."""
+    """The kinds of attributes (`common.post_schema`) whose values a literal is compared with."""
     if isinstance(value, bool):
         return {"b"}
     if not isinstance(value, str):
@@ -158,7 +158,7 @@ def _attributes(query: Query) -> set[str]:
 
 
 def _check_reports(statement: Statement, query: TermsQuery | AggregateQuery) -> None:
-    """Reports come on a beat, over a window that slides (seed 000 §3.1: δ and T; seed 003 §5.2), or of aggregates with
+    """Reports come on a beat, over a window that slides (SSTD §3.1: δ and T; STAR §5.2), or of aggregates with
     no time since the start.
     """
     sql, terms = statement.sql, isinstance(query, TermsQuery)
@@ -186,7 +186,7 @@ def _check_reports(statement: Statement, query: TermsQuery | AggregateQuery) -> 
 
 
 def _check_relevance(statement: Statement, query: RelevantQuery) -> None:
-    """The most relevant are kept over a window that slides (seed 004 §3)."""
+    """The most relevant are kept over a window that slides (Skype §3)."""
     sql = statement.sql
     if query.after or query.since or query.until:
         message = "the posts of this subscription are those of a window that slides, and no time bounds them"

@@ -6,8 +6,8 @@ two is `|`, implication is a mask test, and a contradiction is two neighbouring 
 
 from collections.abc import Iterable, Iterator
 
-from nearcast.model.errors import QueryError
-from nearcast.model.expressions import And, Conjunction, Expression, Literal, Not, Or, Phrase
+from nearcast.common.errors import QueryError
+from nearcast.common.expressions import And, Conjunction, Expression, Literal, Not, Or, Phrase
 
 MOST_ALTERNATIVES = 64
 

@@ -1,14 +1,13 @@
-"""Queries as the columns that a worker matches by (`model.ops.QUERY_FIELDS`)."""
+"""Queries as the columns that a worker matches by (`common.op_schema.QUERY_FIELDS`)."""
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from nearcast.geo import regions
-from nearcast.language.dnf import to_dnf
-from nearcast.model.errors import QueryError
-from nearcast.model.expressions import Conjunction, Expression, Literal
-from nearcast.model.ops import (
+from nearcast.common.errors import QueryError
+from nearcast.common.expressions import Conjunction, Expression, Literal
+from nearcast.common.geo import containment as regions
+from nearcast.common.op_schema import (
     AGGREGATES,
     BEGINNING,
     CODE_LAST,
@@ -20,7 +19,7 @@ from nearcast.model.ops import (
     RELEVANT,
     TERMS,
 )
-from nearcast.model.queries import (
+from nearcast.common.queries import (
     AggregateQuery,
     Conditions,
     Having,
@@ -32,6 +31,7 @@ from nearcast.model.queries import (
     TermsQuery,
     TimeBound,
 )
+from nearcast.language.dnf import to_dnf
 
 
 def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:

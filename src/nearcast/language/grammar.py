@@ -1,4 +1,4 @@
-"""The grammar of the one SELECT that asks every kind of question (INTERFACE.md, after STAR's language, seed 003).
+"""The grammar of the one SELECT that asks every kind of question (INTERFACE.md, after STAR's language, STAR).
 
 All kinds are recognised here; what has a meaning is decided in `parser` and `aggregates`. Names that only one place can
 take (a unit, an attribute, a region) are terminals of their own: the contextual lexer tells them apart by where they

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from nearcast.common.errors import QueryError
+from nearcast.common.expressions import And, Expression, Not, Or, Phrase
 from nearcast.language.messages import Span, pointed, shown
 from nearcast.language.syntax import String
-from nearcast.model.errors import QueryError
-from nearcast.model.expressions import And, Expression, Not, Or, Phrase
 
 DEEPEST = 50  # brackets inside brackets; keeps every later walk over an expression shallow
 MOST_WORDS = 10_000
@@ -23,7 +23,7 @@ _Fail = Callable[..., QueryError]
 
 
 class Tokenizer(Protocol):
-    """What this module needs of `nearcast.text.tokenizer.Tokenizer`."""
+    """What this module needs of `nearcast.common.text.tokenizer.Tokenizer`."""
 
     def tokens(self, text: str) -> list[tuple[str, int]]: ...
 

@@ -1,11 +1,11 @@
-"""Aggregates as a SELECT spells them: Count(id), Avg(length), TopK(text, 10) (seed 003 §3.1)."""
+"""Aggregates as a SELECT spells them: Count(id), Avg(length), TopK(text, 10) (STAR §3.1)."""
 
 import re
 
+from nearcast.common.queries import Measure
 from nearcast.language.grammar import FUNCTIONS
 from nearcast.language.messages import either, nearest, pointed, shown
 from nearcast.language.syntax import Argument, Call, Name, Number, Star, span_of
-from nearcast.model.queries import Measure
 
 _TOPK = "TopK(text, 10), or TopK(text), which means the same"
 _OF_A_POST = {  # what is no attribute, and what can be asked instead: by groups, and of an aggregate

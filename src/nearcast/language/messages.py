@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from nearcast.model.errors import QueryError
+from nearcast.common.errors import QueryError
 
 _WIDEST_LINE = 120  # characters of the query's line that are shown around the word
 _LONGEST_WORD = 40

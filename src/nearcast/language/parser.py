@@ -4,8 +4,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 
+from nearcast.common.errors import QueryError
+from nearcast.common.geo.shapes import Region
+from nearcast.common.queries import (
+    AggregateQuery,
+    NearestQuery,
+    Query,
+    RangeQuery,
+    RelevantQuery,
+    Statement,
+    TermsQuery,
+)
 from nearcast.language.aggregates import aggregate, beat, is_aggregate, limit, lone_topk
-from nearcast.language.conditions import conditions
 from nearcast.language.grammar import FUNCTIONS
 from nearcast.language.keywords import Tokenizer
 from nearcast.language.measures import number_of_terms, whole
@@ -25,9 +35,7 @@ from nearcast.language.syntax import (
     span_of,
 )
 from nearcast.language.templates import read_template
-from nearcast.model.errors import QueryError
-from nearcast.model.queries import AggregateQuery, NearestQuery, Query, RangeQuery, RelevantQuery, Statement, TermsQuery
-from nearcast.model.regions import Region
+from nearcast.language.where import conditions
 
 _COLUMNS = {"id": "id", "ts": "ts", "time": "ts", "lon": "lon", "lat": "lat", "text": "text"}
 _DISTANCE = "DISTANCE(loc, POINT(lon, lat))"

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from math import isfinite
 
-from nearcast.geo.wkt import parse_polygon
+from nearcast.common.errors import BadInput
+from nearcast.common.geo.shapes import Circle, Polygon, Rect, Region
+from nearcast.common.geo.wkt import parse_polygon
 from nearcast.language.messages import Span, nearest, pointed, shown
 from nearcast.language.syntax import Argument, Call, Name, Number, Operand, Quantity, String, read_region, span_of
-from nearcast.model.errors import BadInput
-from nearcast.model.regions import Circle, Polygon, Rect, Region
 
 _SHAPES = {
     "RECT": "RECT(min_lon, min_lat, max_lon, max_lat)",

@@ -1,4 +1,4 @@
-"""The most relevant posts as a SELECT spells them (Skype, seed 004 §3):
+"""The most relevant posts as a SELECT spells them (Skype §3):
 
     ORDER BY RELEVANCE(POINT(lon, lat), 'words', alpha [, reach km]) DESC LIMIT k [WINDOW n POSTS | WINDOW 4 HOURS]
 
@@ -10,13 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from nearcast.common.queries import HALF_WORLD_KM
 from nearcast.language.keywords import MOST_WORDS, Tokenizer
 from nearcast.language.measures import whole
 from nearcast.language.messages import nearest, pointed, shown
 from nearcast.language.places import kilometres, point_of
 from nearcast.language.syntax import Argument, Call, Clause, Number, Order, Quantity, String, span_of
 from nearcast.language.times import UNITS, duration
-from nearcast.model.queries import HALF_WORLD_KM
 
 RELEVANCE = "RELEVANCE(POINT(lon, lat), 'words', 0.5) DESC"
 WINDOWS = "WINDOW 1000000 POSTS or WINDOW 4 HOURS"

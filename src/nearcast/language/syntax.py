@@ -10,9 +10,9 @@ from typing import Any, Literal
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
+from nearcast.common.errors import QueryError
 from nearcast.language.grammar import FUNCTIONS, GRAMMAR, KEYWORDS, PLAIN_WORDS, RESERVED, STRING
 from nearcast.language.messages import Span, either, nearest, pointed, shown
-from nearcast.model.errors import QueryError
 
 LONGEST = 200_000  # a second or two of parsing
 _UNCOUNTED = re.compile(rf"{STRING}|\s+|--[^\n]*")
@@ -104,7 +104,7 @@ class During:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on an attribute; `operator` as in `model.queries.Predicate`."""
+    """A condition on an attribute; `operator` as in `common.queries.Predicate`."""
 
     name: Name
     operator: str

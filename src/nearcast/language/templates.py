@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from nearcast.common.errors import QueryError
 from nearcast.language.grammar import NUMBER, QUOTED, STRING
 from nearcast.language.messages import Span
 from nearcast.language.syntax import Number, Select, String, read_select, unquoted
-from nearcast.model.errors import QueryError
 
 LONG = 20_000  # characters, from which on the rest of a query takes longer anyway
 MOST = 1_000  # templates are kept

@@ -4,9 +4,9 @@ import re
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 
+from nearcast.common.queries import TimeBound
 from nearcast.language.messages import Span, nearest, pointed, shown
 from nearcast.language.syntax import Number, Quantity, String
-from nearcast.model.queries import TimeBound
 
 SECOND = 1_000_000
 UNITS = {

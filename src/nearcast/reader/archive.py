@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nearcast.index.arrow import arrow
-from nearcast.index.posts import BASE, PostSegment, are_deleted, chunk
-from nearcast.index.question import Question
-from nearcast.model.posts import attribute_of
-from nearcast.text.tokenizer import Tokenizer
+from nearcast.common.arrow_arrays import arrow
+from nearcast.common.post_schema import attribute_of
+from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.storage.posts.post_segment import BASE, PostSegment, are_deleted, chunk
+from nearcast.storage.posts.question import Question
 
 TIME = pa.timestamp("us", tz="UTC")
 EARLIEST, LATEST = -(2**62), 2**62

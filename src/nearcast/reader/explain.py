@@ -7,11 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from nearcast.index.search_range import Looked
-from nearcast.language import decode_code, encode_query
-from nearcast.model.expressions import Literal, Phrase
-from nearcast.model.ops import BEGINNING, NEVER
-from nearcast.model.queries import (
+from nearcast.common.expressions import Literal, Phrase
+from nearcast.common.geo.shapes import Region
+from nearcast.common.op_schema import BEGINNING, NEVER
+from nearcast.common.queries import (
     AggregateQuery,
     Conditions,
     Measure,
@@ -22,14 +21,15 @@ from nearcast.model.queries import (
     Statement,
     TermsQuery,
 )
-from nearcast.model.regions import Region
-from nearcast.reader.aggregated import Aggregated
-from nearcast.reader.found import Found
+from nearcast.kinds.aggregates.search import Aggregated
+from nearcast.kinds.relevance.search import score_parts
+from nearcast.language import decode_code, encode_query
+from nearcast.partitioning.routing_table import RoutingTable
+from nearcast.reader.answer import Found
 from nearcast.reader.reader import Reader
-from nearcast.reader.relevant import score_parts
-from nearcast.reader.rows import iso, post_rows
-from nearcast.routing.table import RoutingTable
-from nearcast.state.manifest import ARCHIVE, POSTS
+from nearcast.reader.row_format import iso, post_rows
+from nearcast.storage.manifest import ARCHIVE, POSTS
+from nearcast.storage.posts.range_search import Looked
 
 MOST_SEGMENTS = 20  # told one by one
 

@@ -11,23 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.cache.cached_answers import CachedAnswers
-from nearcast.cache.coarse_slots import CoarseSlots
-from nearcast.cache.partials import Partial, counters_for
-from nearcast.cache.snapshot import Searched
-from nearcast.index.answers import most_terms, rows_of, shape_of
-from nearcast.index.derived import DERIVED
-from nearcast.index.groups import Shape
-from nearcast.index.posts import PostSegment
-from nearcast.index.question import NOTHING, Question
-from nearcast.index.search_nearest import NearInSeveral, search_nearest
-from nearcast.index.search_range import HitsInSeveral, Looked, meets_predicates, search_range_in
-from nearcast.index.several import Several
-from nearcast.language import check_attributes, check_kinds, check_numbers, check_search, encode_conditions, parse
-from nearcast.model.errors import BadInput
-from nearcast.model.ops import BEGINNING
-from nearcast.model.posts import ATTRIBUTE_KINDS
-from nearcast.model.queries import (
+from nearcast.common.errors import BadInput
+from nearcast.common.op_schema import BEGINNING
+from nearcast.common.post_schema import ATTRIBUTE_KINDS
+from nearcast.common.queries import (
     AggregateQuery,
     Conditions,
     NearestQuery,
@@ -37,28 +24,41 @@ from nearcast.model.queries import (
     Statement,
     TermsQuery,
 )
-from nearcast.reader.aggregated import (
+from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.aggregates.answer_rows import most_terms, rows_of, shape_of
+from nearcast.kinds.aggregates.approximate import bounded_terms
+from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
+from nearcast.kinds.aggregates.cache.cached_groups import Partial, counters_for
+from nearcast.kinds.aggregates.cache.snapshot import Searched
+from nearcast.kinds.aggregates.coarse_search import is_for_coarse_slots, with_coarse
+from nearcast.kinds.aggregates.coarse_slots import CoarseSlots
+from nearcast.kinds.aggregates.groups import Shape
+from nearcast.kinds.aggregates.search import (
     Aggregated,
     asks_for_attributes,
     cached_groups,
     given_once,
     groups_of,
 )
-from nearcast.reader.approximate import bounded_terms
-from nearcast.reader.coarsely import is_for_coarse_slots, with_coarse
-from nearcast.reader.dictionary import spelt, spelt_words
-from nearcast.reader.found import Counted, Effort, Found, Hit, ordered, pick
-from nearcast.reader.frequent import Frequent, most_frequent
-from nearcast.reader.newest import Cut
-from nearcast.reader.relevant import find_relevant
-from nearcast.reader.segments import OpenFiles
+from nearcast.kinds.relevance.newest_posts import Cut
+from nearcast.kinds.relevance.search import find_relevant
+from nearcast.language import check_attributes, check_kinds, check_numbers, check_search, encode_conditions, parse
+from nearcast.reader.answer import Counted, Effort, Found, Hit, ordered, pick
+from nearcast.reader.frequent_terms import Frequent, most_frequent
+from nearcast.reader.open_files import OpenFiles
 from nearcast.reader.stop_words import stop_terms
-from nearcast.state.deletes import deletes_for
-from nearcast.state.directory import StateDirectory
-from nearcast.state.manifest import ARCHIVE, COARSE, POSTS, TERMS, Manifest, SegmentRef
-from nearcast.state.regions import Regions
-from nearcast.state.terms import TermTable
-from nearcast.text.tokenizer import Tokenizer
+from nearcast.storage.deletes import deletes_for
+from nearcast.storage.dictionary import spelt, spelt_words
+from nearcast.storage.directory import StateDirectory
+from nearcast.storage.manifest import ARCHIVE, COARSE, POSTS, TERMS, Manifest, SegmentRef
+from nearcast.storage.named_regions import Regions
+from nearcast.storage.posts.derived import DERIVED
+from nearcast.storage.posts.nearest_search import NearInSeveral, search_nearest
+from nearcast.storage.posts.post_segment import PostSegment
+from nearcast.storage.posts.question import NOTHING, Question
+from nearcast.storage.posts.range_search import HitsInSeveral, Looked, meets_predicates, search_range_in
+from nearcast.storage.posts.segment_group import Several
+from nearcast.storage.term_table import TermTable
 
 Answer = Found | Counted | Aggregated
 MORE = 8  # times as many of the nearest are looked at, where attributes have rejected some
@@ -175,7 +175,7 @@ class Reader:
 
     def nearest(self, query: NearestQuery) -> Found:
         """The k posts nearest to a point, ties by id. The largest segments go first: what they give is the radius that
-        the others are pruned by (seed 000 §6.2).
+        the others are pruned by (SSTD §6.2).
         """
         return self.nearest_to(self.question(query), query.lon, query.lat, query.k, query.columns)
 
@@ -342,8 +342,8 @@ def _narrowed(question: Question, times: list[np.ndarray], limit: int | None) ->
 
 
 def scan_arguments(encoded: dict[str, Any]) -> tuple[Any, ...]:
-    """An encoded query as `kernels.scan.scan_posts` takes it: the search that needs no index, by which others are
-    checked.
+    """An encoded query as `nearcast_papers.baselines.kernels.scan.scan_posts` takes it: the search that needs no index,
+    by which others are checked.
     """
     return (
         encoded["region_kind"], encoded["min_lon"], encoded["min_lat"], encoded["max_lon"], encoded["max_lat"],

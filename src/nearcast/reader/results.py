@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.index.derived import DERIVED, with_derived
 from nearcast.reader.reader import Reader
-from nearcast.reader.rows import post_rows
-from nearcast.state.directory import StateDirectory
-from nearcast.state.manifest import RESULTS, SegmentRef
-from nearcast.state.results import ENTER, KINDS, LATE, LEAVE, REPORT, Results
+from nearcast.reader.row_format import post_rows
+from nearcast.storage.directory import StateDirectory
+from nearcast.storage.manifest import RESULTS, SegmentRef
+from nearcast.storage.outbox import ENTER, KINDS, LATE, LEAVE, REPORT, Results
+from nearcast.storage.posts.derived import DERIVED, with_derived
 
 CHUNK = 4096
 POLL = 0.5  # seconds between two looks at the newest manifest

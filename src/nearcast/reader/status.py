@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.model.ops import RANGE
+from nearcast.common.op_schema import RANGE
+from nearcast.partitioning.routing_table import RoutingTable
 from nearcast.reader.reader import Reader
-from nearcast.reader.subscriptions import Subscriptions
-from nearcast.routing.table import RoutingTable
-from nearcast.state.directory import StateDirectory
-from nearcast.state.files import folder_size, open_table
-from nearcast.state.manifest import REJECTS, SUBSCRIPTIONS, Manifest
+from nearcast.reader.subscription_list import Subscriptions
+from nearcast.storage.directory import StateDirectory
+from nearcast.storage.files import folder_size, open_table
+from nearcast.storage.manifest import REJECTS, SUBSCRIPTIONS, Manifest
 
 
 @dataclass(frozen=True)

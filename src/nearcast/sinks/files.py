@@ -9,10 +9,10 @@ from pathlib import Path
 
 from nearcast.reader.reader import Reader
 from nearcast.reader.results import first_seq, read_results
-from nearcast.reader.rows import json_row
-from nearcast.state.directory import StateDirectory
-from nearcast.state.files import write_text
-from nearcast.state.manifest import RESULTS, Manifest
+from nearcast.reader.row_format import json_row
+from nearcast.storage.directory import StateDirectory
+from nearcast.storage.files import write_text
+from nearcast.storage.manifest import RESULTS, Manifest
 
 
 def cursor(folder: Path) -> int:

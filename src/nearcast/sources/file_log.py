@@ -15,7 +15,7 @@ from hashlib import blake2b
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from nearcast.model.errors import BadInput, NearcastError
+from nearcast.common.errors import BadInput, NearcastError
 from nearcast.sources.formats import ENDINGS, WHOLE_FORMATS, Split, count_units, format_of, readable
 
 VERSION = 1

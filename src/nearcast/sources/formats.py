@@ -20,7 +20,7 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.model.errors import BadInput
+from nearcast.common.errors import BadInput
 from nearcast.sources.csv_lines import header_names, parse_csv
 from nearcast.sources.json_lines import parse_json_lines
 from nearcast.sources.lines import (

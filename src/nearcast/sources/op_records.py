@@ -8,7 +8,7 @@ not a string, no query, SQL beside bulk columns, bad NAME (a bulk column of the 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.model.ops import OP_NAMES
+from nearcast.common.op_schema import OP_NAMES
 from nearcast.sources import values
 from nearcast.sources.formats import Split, read_raw
 from nearcast.sources.raw import Faults, Raw, reject_table

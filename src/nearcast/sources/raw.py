@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.model.posts import REJECTS
+from nearcast.common.post_schema import REJECTS
 
 MAX_RAW_BYTES = 64 << 10
 

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.model.errors import BadInput
-from nearcast.model.posts import ATTRIBUTE_KINDS, BASE_FIELDS, attribute_column
+from nearcast.common.errors import BadInput
+from nearcast.common.post_schema import ATTRIBUTE_KINDS, BASE_FIELDS, attribute_column
 from nearcast.sources import values
 from nearcast.sources.raw import Faults, json_text, plain, python_values, records_as_json, reject_table
 
@@ -35,7 +35,8 @@ def normalise(table: pa.Table, mapping: Mapping[str, str] = NO_MAPPING) -> tuple
     """(posts, rejects) of a table of any names and types; a rejected row's raw record is the row as JSON.
 
     `mapping` gives the source's name of a field, {"ts": "created_at"}. Every other column is an attribute. The posts
-    have the columns of `model.posts`: the base fields, then the attributes sorted by name, all-null ones dropped.
+    have the columns of `common.post_schema`: the base fields, then the attributes sorted by name, all-null ones
+    dropped.
     """
     rows = normalise_rows(table, mapping)
     return rows.posts, reject_table(rows.reasons, records_as_json(table, rows.rejected))

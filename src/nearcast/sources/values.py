@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.kernels.hashing import hash_strings
+from nearcast.common.kernels.hashing import hash_strings
 from nearcast.sources.iso_times import MAX_TIME, MIN_TIME, from_milliseconds, parse_times
 from nearcast.sources.raw import Faults
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index.arrow import arrow, numbers
-from nearcast.index.posts import chunk
+from nearcast.common.arrow_arrays import arrow, numbers
 from nearcast.sources.derive.protocol import Given
 from nearcast.sources.world.cities import CITIES
+from nearcast.storage.posts.post_segment import chunk
 
 
 class Place:

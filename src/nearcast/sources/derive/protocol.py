@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from nearcast.text.tokenizer import Tokenizer
+from nearcast.common.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)

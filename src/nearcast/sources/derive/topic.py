@@ -1,4 +1,4 @@
-"""`topic`: what a post is about, by a model that `nearcast topics train` makes (seed 003 §3.1: a pre-trained LDA)."""
+"""`topic`: what a post is about, by a model that `nearcast topics train` makes (STAR §3.1: a pre-trained LDA)."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,11 +8,11 @@ from zipfile import BadZipFile
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index.rows import frozen
-from nearcast.kernels.topics import PARTS, topics_of
-from nearcast.model.errors import BadInput
+from nearcast.common.errors import BadInput
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.sources.derive.protocol import Given
-from nearcast.text.tokenizer import Tokenizer
+from nearcast.sources.kernels.topics import PARTS, topics_of
+from nearcast.storage.subscriptions.rows import frozen
 
 TABLE_TO = 32.0  # a post with more words on one topic is far beyond where digamma bends
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 from scipy.sparse import csr_matrix
 
-from nearcast.model.errors import BadInput
+from nearcast.common.errors import BadInput
+from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.sources.derive.topic import Topic
-from nearcast.text.tokenizer import Tokenizer
 
 MOST_POSTS = 500_000
 WORDS = 20_000

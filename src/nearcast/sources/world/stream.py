@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from nearcast.model.errors import BadInput
+from nearcast.common.errors import BadInput
 from nearcast.sources.world import posts as _posts
 from nearcast.sources.world.bursts import Burst, bursts_between
 from nearcast.sources.world.subscriptions import subscriptions

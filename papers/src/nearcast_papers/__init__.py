@@ -1,0 +1,1 @@
+"""The papers' baselines, workloads and experiments, beside Nearcast: `nearcast bench` runs them."""

@@ -1,0 +1,1 @@
+"""The indexes that the papers compare themselves with, each as its paper tells it."""

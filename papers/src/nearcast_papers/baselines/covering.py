@@ -1,0 +1,83 @@
+"""CIQ (Chen et al., ICDE 2015, as Skype §2.2 tells): the baseline of the paper's experiments.
+
+Each subscriber is in 3 * levels + 1 cells that together are the world, with the similarity of words that it asks for in
+each. A post is in one cell of each level, whose inverted files are merged by subscriber. More levels ask for more words
+in far cells and take more memory: 12 bytes for each word and cell.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from nearcast.kinds.relevance.matcher import Matcher, Out, Pairs, Standing, collected
+from nearcast.kinds.relevance.term_ranks import Terms
+from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.storage.subscriptions.rows import frozen, is_first
+from nearcast_papers.baselines.kernels.covering import cover_words, match_covered
+
+LEVELS = 3
+
+
+@dataclass(frozen=True)
+class CoveringIndex:
+    """Postings by cell, term and subscriber: see `nearcast_papers.baselines.kernels.covering`."""
+
+    rows: np.ndarray
+    terms: Terms
+    runs: np.ndarray
+    run_starts: np.ndarray
+    owners: np.ndarray
+    own: np.ndarray
+    need: np.ndarray
+    levels: int
+
+    def match(self, posts: Vectors, standing: Standing, number: int) -> Pairs:
+        numbers = self.terms.numbers_of(posts.terms)
+        tastes = standing.tastes
+        most = len(self.rows)
+
+        def go(done: int, out: Out, tally: np.ndarray) -> tuple[int, int]:
+            found: tuple[int, int] = match_covered(
+                done, self.levels, self.terms.count, self.runs, self.run_starts, self.owners, self.own, self.need,
+                numbers, number, standing.home, standing.theta,
+                tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
+                posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out, most, tally,
+            )  # fmt: skip
+            return found
+
+        return collected(len(posts), most, go)
+
+    @property
+    def nbytes(self) -> int:
+        own = (self.rows, self.runs, self.run_starts, self.owners, self.own, self.need)
+        return self.terms.nbytes + sum(array.nbytes for array in own)
+
+
+def build_part(tastes: Tastes, theta: np.ndarray, rows: np.ndarray, levels: int = LEVELS) -> CoveringIndex:
+    terms, numbers = Terms.of(tastes, rows)
+    sizes = tastes.offsets[rows + 1] - tastes.offsets[rows]
+    cover = 3 * levels + 1
+    count = len(numbers) * cover
+    keys, own, need = np.empty(count, np.int64), np.empty(count, np.float32), np.empty(count, np.float32)
+    cover_words(
+        rows, numbers, frozen(np.cumsum(sizes) - sizes), tastes.offsets, tastes.weights, tastes.lon, tastes.lat,
+        tastes.alpha, tastes.reach, theta, levels, terms.count, keys, own, need,
+    )  # fmt: skip
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = np.flatnonzero(is_first(keys)) if count else np.empty(0, np.int64)
+    return CoveringIndex(
+        rows=rows,
+        terms=terms,
+        runs=frozen(keys[starts]),
+        run_starts=frozen(np.append(starts, count)),
+        owners=frozen(np.repeat(rows.astype(np.int32), sizes * cover)[order]),
+        own=frozen(own[order]),
+        need=frozen(need[order]),
+        levels=levels,
+    )
+
+
+def build(tastes: Tastes, theta: np.ndarray, levels: int = LEVELS) -> Matcher:
+    return Matcher(tastes, theta, partial(build_part, levels=levels))

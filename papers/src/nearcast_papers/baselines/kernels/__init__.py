@@ -1,0 +1,1 @@
+"""Numba functions of the baselines."""

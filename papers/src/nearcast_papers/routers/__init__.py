@@ -1,0 +1,1 @@
+"""Routers that serve as baselines."""

@@ -1,0 +1,286 @@
+"""`nearcast run`: posts and ops in, results out."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nearcast.cli.deferred import loading
+from nearcast.cli.options import UNITS, duration, mapping, optional_duration, spelt_length, world
+from nearcast.common.errors import BadInput
+
+if TYPE_CHECKING:
+    from nearcast.engine.settings import Inputs
+    from nearcast.storage.directory import StateDirectory
+
+
+def option(name: str, help: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(name, help=help, metavar=metavar, **more)
+
+
+StateDir = Annotated[Path, option("--state", "The state directory; made if it is not there.", "DIR")]
+Posts = Annotated[
+    list[str] | None,
+    option("--posts", "Files or folders of posts; or world, or world:seed=1,rate=2000,count=100000.", "SRC"),
+]
+Queries = Annotated[list[str] | None, option("--queries", "Files or folders of ops (JSON Lines, Parquet).", "SRC")]
+Drained = Annotated[bool, option("--until-drained", "End when all that is there has been read.")]
+Router = Annotated[
+    str | None, option("--router", "How space and words are cut into leaves; grid unless given. May change.", "NAME")
+]
+Workers = Annotated[int, option("--workers", "Partitions of the work.", min=1, max=256)]
+Balance = Annotated[
+    str, option("--balance", "How leaves follow the load between batches: auto, off, or a strategy by name.", "NAME")
+]
+TopkDistribution = Annotated[
+    str,
+    option(
+        "--topk-distribution",
+        "How subscribers to the most relevant posts are spread over workers: hashing, location, keyword, prefix, "
+        "spatial-first, keyword-first; auto takes prefix where posts have fewer words than there are workers, else "
+        "location. May change.",
+        "NAME",
+    ),
+]
+Retention = Annotated[
+    str | None, option("--retention", "How long posts are kept at hand; for ever unless given.", "30d")
+]
+Lateness = Annotated[str, option("--lateness", "How long reports wait for late posts.", "5m")]
+MaxFuture = Annotated[str, option("--max-future", "Posts further ahead of their arrival are rejects.", "1d|none")]
+Keep = Annotated[str | None, option("--keep", "Which posts are stored; fixed when the state is made.", "posts|none")]
+KeepSize = Annotated[
+    str | None,
+    option(
+        "--keep-size",
+        "How much disk posts and their archive may take; the oldest time slots leave beyond that, and APPROXIMATE "
+        "searches count them coarsely. No limit unless given.",
+        "20GB",
+    ),
+]
+KeepResults = Annotated[
+    str | None, option("--keep-results", "How long results are kept; for ever unless given.", "30d")
+]
+Map = Annotated[
+    list[str] | None, option("--map", "Names that the fields of a post have in the files.", "ts=created_at,…")
+]
+Derive = Annotated[
+    list[str] | None,
+    option(
+        "--derive",
+        "Attributes to store with each post from now on: place (the nearest city), topic=MODEL (nearcast topics "
+        "train), name=package.module:function (your own), none. As before unless given.",
+        "place,…",
+    ),
+]
+StopWords = Annotated[
+    str | None, option("--stop-words", "Words that standing TopK leaves out from now on.", "english|FILE")
+]
+Index = Annotated[str | None, option("--index", "Of subscriptions; fixed when the state is made.", "pyramid|gi2")]
+IdfPeriod = Annotated[
+    str | None,
+    option(
+        "--idf-period",
+        "Of stream time, after which words weigh by new statistics; a day unless given, fixed when the state is made.",
+        "6h",
+    ),
+]
+Accents = Annotated[
+    bool | None, option("--keep-accents/--fold-accents", "Whether café is not cafe; fixed when the state is made.")
+]
+BatchPosts = Annotated[
+    int, option("--batch-posts", "At most so many posts a batch, of lines of text about so many.", min=1)
+]
+Deliver = Annotated[
+    Path | None, option("--deliver", "Write results as JSON Lines files into this folder, exactly once.", "DIR")
+]
+Memory = Annotated[str, option("--memory", "Of the JVM.", "3g")]
+
+
+def run(
+    state: StateDir,
+    posts: Posts = None,
+    queries: Queries = None,
+    until_drained: Drained = False,
+    router: Router = None,
+    workers: Workers = 2,
+    balance: Balance = "auto",
+    topk_distribution: TopkDistribution = "auto",
+    retention: Retention = None,
+    lateness: Lateness = "0s",
+    max_future: MaxFuture = "1d",
+    keep: Keep = None,
+    keep_size: KeepSize = None,
+    keep_results: KeepResults = None,
+    map_: Map = None,
+    derive: Derive = None,
+    stop_words: StopWords = None,
+    index: Index = None,
+    idf_period: IdfPeriod = None,
+    keep_accents: Accents = None,
+    batch_posts: BatchPosts = 800_000,
+    deliver: Deliver = None,
+    memory: Memory = "3g",
+) -> None:
+    """Match a stream of posts with standing questions, and keep both.
+
+    Ctrl-C stops cleanly; the next run goes on from there.
+
+    [dim]nearcast run --posts posts/ --queries subscriptions.jsonl --state state --until-drained[/dim]
+
+    [dim]nearcast run --posts world:rate=5000 --queries ops/ --state state --retention 30d[/dim]
+
+    [dim]nearcast run --posts posts/ --state state --derive place,topic=topics.npz,mood=my_module:mood[/dim]
+    """
+    with loading():
+        from nearcast.cli.tables import messages
+        from nearcast.engine.balance_strategies import check_balanced
+        from nearcast.engine.settings import Settings, size_of
+        from nearcast.kinds.relevance.distributions.registry import check_distribution
+        from nearcast.partitioning.routers.registry import router_named
+        from nearcast.reader.stop_words import words_of
+        from nearcast.sources.derive.specs import change, read_specs
+        from nearcast.storage.directory import StateDirectory
+
+    if router is not None:
+        router_named(router)
+    check_distribution(topk_distribution)
+    check_memory(memory)
+    directory = StateDirectory(state.absolute())
+    check_balanced(directory, balance, router)
+    period = idf_length(idf_period)
+    fixed = fixed_settings(directory, keep=keep, index=index, keep_accents=keep_accents, idf_period=period)
+    settings = Settings(
+        workers=workers,
+        router=router,
+        balance=balance,
+        topk_distribution=topk_distribution,
+        retention=optional_duration("--retention", retention),
+        keep_size=None if keep_size is None else size_of(keep_size),
+        keep_results=optional_duration("--keep-results", keep_results),
+        lateness=duration("--lateness", lateness),
+        max_future=optional_duration("--max-future", max_future),
+        stop_words=words_of(stop_words) if stop_words else (),
+        derive=None if derive is None else read_specs(derive),
+        **fixed,
+    )
+    inputs = inputs_of(posts or [], queries or [], mapping(map_ or []), batch_posts, workers, until_drained)
+    if not inputs.posts and not inputs.ops and inputs.world is None and not directory.exists():
+        raise BadInput("nothing to read: give --posts and --queries")
+    if settings.derive is not None and (news := change(directory, settings.derive)):
+        messages().print(news, soft_wrap=True)
+    began = time.monotonic()
+    manifest, progress = go(directory, inputs, settings, "nearcast run", until_drained, memory, sink=deliver)
+    seconds = time.monotonic() - began
+    counts = manifest.counts
+    rejects = f", {counts['rejects']:,} rejects in all (nearcast status tells why)" if counts.get("rejects") else ""
+    messages().print(
+        f"{progress.batches_told()}, {progress.posts:,} posts, {progress.results:,} results "
+        f"in {seconds:.1f} s{rejects}; "
+        f"nearcast results --state {state}",
+        soft_wrap=True,
+    )
+
+
+def go(
+    directory: "StateDirectory",
+    inputs: "Inputs",
+    settings: Any,
+    title: str,
+    drain: bool,
+    memory: str,
+    seconds: float | None = None,
+    sink: Path | None = None,
+    **shown: Any,
+) -> Any:
+    """Run the pipeline with its progress in view; (the last manifest, what was seen)."""
+    from nearcast.cli.progress import Progress
+    from nearcast.cli.run_monitor import conduct
+
+    progress = Progress(directory, title, **shown)
+    progress.begin(directory.newest() if directory.exists() else None)
+    if inputs.rate is not None and inputs.world is not None:
+        rate, most = inputs.rate, float("inf") if inputs.count is None else inputs.count
+        progress.due = lambda elapsed: min(most, elapsed * rate)
+
+    def work(stop: Any) -> Any:
+        progress.on_stage("loading")
+        from nearcast.engine.spark.run import run as run_pipeline
+
+        return run_pipeline(
+            str(directory.root),
+            inputs,
+            settings,
+            drain=drain,
+            on_commit=progress.on_commit,
+            on_stage=progress.on_stage,
+            stop=stop,
+            memory=memory,
+            sink=None if sink is None else str(sink),
+        )
+
+    return conduct(progress, work, seconds), progress
+
+
+def check_memory(text: str) -> None:
+    import re
+
+    if not re.fullmatch(r"[1-9]\d*[kmgtKMGT]", text):
+        raise BadInput(f"--memory {text!r} is no amount of memory: give one such as 3g or 800m")
+
+
+def fixed_settings(directory: "StateDirectory", **given: Any) -> dict[str, Any]:
+    """Settings that a state was made with: taken from it where nothing is given, refused where something else is."""
+    choices: dict[str, tuple[Any, ...]] = {"keep": ("posts", "none"), "index": ("pyramid", "gi2")}
+    for name, allowed in choices.items():
+        if given[name] is not None and given[name] not in allowed:
+            raise BadInput(f"--{name} {given[name]!r} is unknown: give {' or '.join(allowed)}")
+    defaults = {"keep": "posts", "index": "pyramid", "keep_accents": False, "idf_period": UNITS["d"]}
+    made_with = directory.newest().settings if directory.exists() else {}
+    for name, value in made_with.items():
+        if given.get(name) not in (None, value):
+            option = {"keep_accents": "--keep-accents" if given[name] else "--fold-accents"}.get(
+                name, f"--{name} {given[name]}"
+            )
+            if name == "idf_period":
+                option, value = f"--idf-period {spelt_length(given[name])}", spelt_length(value)
+            raise BadInput(
+                f"{option}: {directory.root} was made with {name.replace('_', ' ')} = {value}, and that cannot change; "
+                "leave the option out, or start a new state directory"
+            )
+    return {name: given[name] if given[name] is not None else made_with.get(name, defaults[name]) for name in defaults}
+
+
+def idf_length(text: str | None) -> int | None:
+    length = None if text is None else duration("--idf-period", text)
+    if length is not None and length < UNITS["s"]:
+        raise BadInput(f"--idf-period {text} is too short: give a second or more")
+    return length
+
+
+def inputs_of(
+    posts: list[str], queries: list[str], names: dict[str, str], batch_posts: int, workers: int, drain: bool
+) -> "Inputs":
+    """What was typed after --posts and --queries, checked: a missing file is told now, not when Spark finds out."""
+    from nearcast.engine.settings import Inputs
+    from nearcast.sources.file_log import data_files
+    from nearcast.sources.world import World
+
+    worlds = [found for found in map(world, posts) if found is not None]
+    if worlds and len(posts) > 1:
+        raise BadInput("--posts world stands alone: a run reads files or a generated world, not both")
+    common: dict[str, Any] = {"mapping": names, "batch_posts": batch_posts, "splits": workers}
+    for _ in data_files(queries):
+        pass
+    ops = tuple(str(Path(path).absolute()) for path in queries)
+    if worlds:
+        fields, rate, count = worlds[0]
+        if count is not None and count < 0:
+            raise BadInput(f"world: count={count} is less than nothing")
+        World(**fields)
+        if drain and count is None:
+            raise BadInput("--until-drained never ends with an endless world: give it a count, world:count=100000")
+        return Inputs(ops=ops, world=fields, rate=None if drain else rate, count=count, **common)
+    for _ in data_files(posts):
+        pass
+    return Inputs(posts=tuple(str(Path(path).absolute()) for path in posts), ops=ops, **common)

@@ -1,0 +1,1 @@
+"""The batch on Spark: session, streaming query, data source, executors. The only place with PySpark."""

@@ -1,0 +1,240 @@
+"""A run: one writer on one state, from the lock to the last commit."""
+
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from nearcast.common.errors import BadInput, NearcastError
+from nearcast.engine.align import align
+from nearcast.engine.balance_strategies import check_balanced
+from nearcast.engine.kernel_compilation import Kernels, compiling
+from nearcast.engine.kernel_forecast import to_compile
+from nearcast.engine.local import begin, create
+from nearcast.engine.samples import sampled_ops
+from nearcast.engine.settings import DERIVE, IDF_PERIOD, KEEP_SIZE, Inputs, Settings, size_of
+from nearcast.engine.spark.data_source import OPS_LOG
+from nearcast.engine.spark.session import local_session, prime
+from nearcast.engine.spark.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
+from nearcast.engine.task_result import Report
+from nearcast.engine.warmup import is_warm
+from nearcast.partitioning.routers.registry import DEFAULT, router_named
+from nearcast.sinks.files import deliver
+from nearcast.sources.derive.specs import check, read_specs
+from nearcast.sources.file_log import FileLog, data_files
+from nearcast.sources.formats import ENDINGS
+from nearcast.storage.directory import StateDirectory, WriterLock
+from nearcast.storage.manifest import Manifest
+from nearcast.storage.sweep import empty_spool, sweep
+
+SWEEP_EVERY = 60.0
+FIXED = ("keep", "index", "keep_accents", IDF_PERIOD)  # what a state was created with, it stays with
+
+
+def run(
+    state: str,
+    inputs: Inputs,
+    settings: Settings,
+    drain: bool = False,
+    on_commit: OnCommit | None = None,
+    on_stage: Callable[[str], None] | None = None,
+    stop: threading.Event | None = None,
+    memory: str = "3g",
+    sink: str | None = None,
+) -> Manifest:
+    """Stream posts and ops into a state until `stop` is set, or until everything given has been read (`drain`)."""
+    say = on_stage or (lambda stage: None)
+    directory = checked(state, settings)
+    inputs = replace(inputs, posts=absolute(inputs.posts), ops=absolute(inputs.ops))
+    found = list(data_files([*inputs.posts, *inputs.ops]))  # what does not exist is said before anything starts
+    if (inputs.posts or inputs.ops) and not found:
+        say(f"nothing to read yet: no file there ends in {', '.join(ENDINGS)}")
+    with WriterLock(directory):
+        if directory.exists():
+            check_checkpoint(directory)
+        with compiling() as kernels, opened(directory, inputs, settings, memory, say, kernels) as spark:
+            kernels.then(lambda: say("streaming"))
+            packets = read_packets(spark, directory, settings, inputs)
+            return follow(directory, settings, packets, drain, on_commit, stop, sink, kernels)
+
+
+@contextmanager
+def opened(
+    state: StateDirectory,
+    inputs: Inputs,
+    settings: Settings,
+    memory: str,
+    say: Callable[[str], None],
+    kernels: Kernels,
+) -> Iterator[SparkSession]:
+    """The state made ready and Spark started: each takes its time, so they take it together. Kernels still compile."""
+    if is_warm():
+        say("starting Spark")
+    else:
+        say("compiling kernels and starting Spark (half a minute, the first time only)")
+    create(state, settings)
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(local_session, cores(), memory, state.root / "spark.log")
+        try:
+            begin(state, settings, lambda: sample_of(inputs), lambda: sampled_ops(inputs))
+            align(state, settings)
+            sweep(state)
+            empty_spool(state)
+            kinds = to_compile(state, inputs)
+            if kinds:
+                say(f"compiling kernels for subscriptions to {' and '.join(kinds)} too (the first time only)")
+            kernels.start(state, kinds)
+        except BaseException:
+            starting.result().stop()
+            raise
+    spark = starting.result()
+    threading.Thread(target=prime, args=(spark,), daemon=True).start()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def follow(
+    state: StateDirectory,
+    settings: Settings,
+    packets: DataFrame,
+    drain: bool,
+    on_commit: OnCommit | None,
+    stop: threading.Event | None,
+    sink: str | None = None,
+    kernels: Kernels | None = None,
+) -> Manifest:
+    """Start the query, keep the house between batches, and wait for its end."""
+    stop = stop or threading.Event()
+    swept = [time.monotonic()]
+
+    def committed(manifest: Manifest, reports: list[Report]) -> None:
+        if sink is not None:
+            deliver(state, manifest, sink)
+        if time.monotonic() - swept[0] > SWEEP_EVERY:
+            sweep(state)
+            empty_inbox(state)
+            swept[0] = time.monotonic()
+        if on_commit is not None:
+            on_commit(manifest, reports)
+        if kernels is not None:
+            kernels.rest(sum(report.counts.get("posts", 0) for report in reports))
+
+    pipeline = Pipeline(state, settings, committed, None if kernels is None else lambda: kernels.ready(stop))
+    if sink is not None:
+        deliver(state, state.newest(), sink)
+    query = pipeline.start(packets, drain)
+    try:
+        while query.isActive and not stop.wait(0.2):
+            pass
+    finally:
+        halt(query)
+    failure = query.exception()
+    if failure is not None and not stop.is_set():
+        raise explained(failure, pipeline) from None
+    return state.newest()
+
+
+def halt(query: StreamingQuery) -> None:
+    if query.isActive:
+        query.stop()
+
+
+def explained(error: Exception, pipeline: Pipeline) -> NearcastError:
+    """What went wrong, in one line that a person can act on."""
+    if isinstance(pipeline.failure, NearcastError):
+        return pipeline.failure
+    text = f"{pipeline.failure or ''}\n{error}"
+    own = re.search(r"nearcast\.common\.errors\.(\w+): (.+)", text)
+    if own:
+        return (BadInput if own[1] != "NearcastError" else NearcastError)(own[2])
+    if "No space left on device" in text or "Disk quota exceeded" in text:
+        return NearcastError(
+            f"the disk of {pipeline.state.root} is full: free some space and run again; nothing is lost"
+        )
+    lines = [line.strip() for line in text.splitlines() if re.match(r"\s*[\w.]+(Error|Exception): ", line)]
+    return NearcastError(
+        f"the stream stopped: {(lines[-1] if lines else text.strip().splitlines()[0]).rstrip('.')}; run again to go on"
+    )
+
+
+def checked(state: str, settings: Settings) -> StateDirectory:
+    """The state directory, if it can be used with these settings."""
+    directory = StateDirectory(Path(state).absolute())
+    directory.refuse_if_foreign()
+    router_named(settings.router or DEFAULT)
+    check_balanced(directory, settings.balance, settings.router)
+    check_derived(directory, settings)
+    if directory.exists():
+        fixed = directory.newest().settings
+        for name in FIXED:
+            if name in fixed and fixed[name] != getattr(settings, name):
+                option = name.replace("_", "-")
+                raise BadInput(
+                    f"{state} was created with --{option} {fixed[name]}: run it so, or start a new state directory"
+                )
+    return directory
+
+
+def check_derived(directory: StateDirectory, settings: Settings) -> None:
+    """What is to be derived works: a model that is none, or a function that fails, is told before anything starts."""
+    specs = settings.derive
+    if specs is None:
+        specs = tuple(directory.newest().settings.get(DERIVE, ())) if directory.exists() else ()
+    check(str(directory.root), specs)
+
+
+def with_fixed(state: str, given: Mapping[str, Any]) -> Settings:
+    """Settings for a run: what is not given is as the state was created, or the default."""
+    directory = StateDirectory(Path(state).absolute())
+    fixed = dict(directory.newest().settings) if directory.exists() else {}
+    for name in (DERIVE, KEEP_SIZE):  # the one goes on by itself, the other is said anew
+        fixed.pop(name, None)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if DERIVE in chosen:
+        chosen[DERIVE] = read_specs(chosen[DERIVE])
+    if KEEP_SIZE in chosen:
+        chosen[KEEP_SIZE] = size_of(chosen[KEEP_SIZE])
+    return Settings(**{**fixed, **chosen})
+
+
+def empty_inbox(state: StateDirectory) -> None:
+    """Remove ops of the inbox that a committed batch has taken in: a Spark commit lies behind each of them."""
+    offsets = sorted((state.checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    if not offsets or not (state.source / f"{OPS_LOG}.jsonl").exists():
+        return
+    log = FileLog(state.source, OPS_LOG, read_only=True)
+    position = committed_ops(state, offsets[-1].name)
+    end = 0
+    for entry in log.entries:
+        end += entry.units
+        path = Path(entry.path)
+        if end <= position and path.parent == state.inbox and path.exists():
+            path.unlink()
+
+
+def committed_ops(state: StateDirectory, batch: str) -> int:
+    """The position in the log of ops that a batch of Spark's checkpoint ended at."""
+    for line in (state.checkpoint / "offsets" / batch).read_text(encoding="utf-8").splitlines()[2:]:
+        if line.startswith("{") and "ops_log" in line:
+            return int(json.loads(line)["ops"])
+    return 0
+
+
+def absolute(paths: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(str(Path(path).absolute()) for path in paths)
+
+
+def cores() -> int:
+    return os.cpu_count() or 2

@@ -1,0 +1,1 @@
+"""One folder for each kind of question, with all that only this kind needs."""

@@ -1,0 +1,1 @@
+"""Aggregates by group, reported on a tick and asked once (STAR)."""

@@ -1,0 +1,1 @@
+"""The k nearest posts, standing (SSTD's CKQ) and asked once (SKQ)."""

@@ -1,0 +1,121 @@
+"""IGPT for whole batches (ours, after Skype §5): postings by term, in blocks of subscribers alike.
+
+The paper's index is by cell, then by term, and is walked post by post. Here a batch is inverted by term, and the
+postings of a term, which lie together, are gone through once for all posts that have it. In place of cells, alpha
+groups and the order by kScore* there are blocks of 64 postings, made by halving in whatever tells most: place, alpha,
+threshold or weight. A block is skipped by one comparison, all of the paper's group and cell bounds in one; a posting by
+another, which is location-aware prefix, max-weight refinement and the bound for unseen words. Candidates are verified
+in the order of subscribers, whose data is then read once.
+
+Rules, each of which can be left out: `prefix` (no posting for a word at which no post could be affecting), `blocks`,
+`postings`.
+
+Cost: a pass over the blocks of the batch's terms, at 1-2 ns a post and block; memory 36 bytes a posting.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from nearcast.kinds.relevance.kernels.batch_match import SHELF, by_row, collect, invert, verify
+from nearcast.kinds.relevance.kernels.posting_blocks import (
+    BLOCK,
+    FIELDS,
+    arrange,
+    bound_blocks,
+    count_postings,
+    fill_postings,
+)
+from nearcast.kinds.relevance.matcher import Matcher, Pairs, Standing
+from nearcast.kinds.relevance.term_ranks import Terms
+from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.storage.subscriptions.rows import frozen
+
+RULES = frozenset({"prefix", "blocks", "postings"})
+MOST_CANDIDATES = 1 << 21  # verified at a time
+
+
+@dataclass(frozen=True)
+class BatchIndex:
+    """Postings of subscribers by term, and bounds of their blocks: see `kinds.relevance.kernels.posting_blocks`."""
+
+    rows: np.ndarray
+    terms: Terms
+    begins: np.ndarray
+    firsts: np.ndarray
+    postings: np.ndarray
+    owners: np.ndarray
+    signs: np.ndarray
+    blocks: np.ndarray
+    rules: frozenset[str]
+
+    def match(self, posts: Vectors, standing: Standing, number: int) -> Pairs:
+        numbers = self.terms.numbers_of(posts.terms)
+        asked, which, of_entry, entries, signs = map(
+            frozen,
+            invert(posts.lon, posts.lat, numbers, posts.offsets, posts.weights, np.zeros(self.terms.count, np.int64)),
+        )
+        room = min(max(2 * SHELF * BLOCK, 256 * len(posts)), MOST_CANDIDATES)
+        buffers = [(np.empty(room, np.int32), np.empty(room, np.int32)) for _ in range(2)]
+        bits = max(1, (len(standing.tastes).bit_length() + 1) // 2)
+        places = np.empty((1 << bits) + 1, np.int64)
+        resume = np.zeros(3, np.int64)
+        found, looked = [], 0
+        tastes = standing.tastes
+        while resume[0] < self.terms.count:
+            n, tested = collect(
+                self.begins, self.firsts, self.postings, self.owners, self.signs, self.blocks, asked, entries, signs,
+                "blocks" in self.rules, "postings" in self.rules, *buffers[0], resume,
+            )  # fmt: skip
+            looked += tested
+            by_row(*buffers[0], n, *buffers[1], 0, places)
+            by_row(*buffers[1], n, *buffers[0], bits, places)
+            out = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.float64)
+            passed = verify(
+                *buffers[0], n, which, of_entry, numbers, number, standing.home, standing.theta,
+                tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
+                posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out,
+            )  # fmt: skip
+            found.append(Pairs(out[0][:passed].copy(), out[1][:passed].copy(), out[2][:passed].copy(), n))
+        return Pairs.join(found)
+
+    @property
+    def nbytes(self) -> int:
+        own = (self.rows, self.begins, self.firsts, self.postings, self.owners, self.signs, self.blocks)
+        return self.terms.nbytes + sum(array.nbytes for array in own)
+
+
+def build_part(tastes: Tastes, theta: np.ndarray, rows: np.ndarray, rules: Collection[str] = RULES) -> BatchIndex:
+    terms, numbers = Terms.of(tastes, rows)
+    prefix = "prefix" in rules
+    longest = int((tastes.offsets[rows + 1] - tastes.offsets[rows]).max(initial=0))
+    counts = np.zeros(terms.count, np.int64)
+    count_postings(rows, numbers, tastes.offsets, tastes.weights, tastes.alpha, theta, prefix, longest, counts)
+    begins = np.concatenate(([0], np.cumsum(counts)))
+    firsts = np.concatenate(([0], np.cumsum(-(-counts // BLOCK))))
+    postings = np.empty((FIELDS, begins[-1]), np.float32)
+    owners, signs = np.empty(begins[-1], np.int32), np.empty(begins[-1], np.uint32)
+    fill_postings(
+        rows, numbers, tastes.offsets, tastes.weights, tastes.lon, tastes.lat, tastes.alpha, tastes.reach, theta,
+        prefix, longest, begins[:-1].copy(), postings, owners, signs,
+    )  # fmt: skip
+    arrange(begins, postings, owners, signs)
+    blocks = np.empty((FIELDS + 1, firsts[-1]), np.float32)
+    bound_blocks(begins, firsts, postings, blocks)
+    return BatchIndex(
+        rows,
+        terms,
+        frozen(begins),
+        frozen(firsts),
+        frozen(postings),
+        frozen(owners),
+        frozen(signs),
+        frozen(blocks),
+        frozenset(rules),
+    )
+
+
+def build(tastes: Tastes, theta: np.ndarray, rules: Collection[str] = RULES) -> Matcher:
+    return Matcher(tastes, theta, partial(build_part, rules=rules))

@@ -1,0 +1,122 @@
+"""A state directory as Python sees it: `nearcast.open`."""
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from nearcast.common.errors import BadInput, NearcastError, QueryError
+from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
+from nearcast.language import parse
+from nearcast.reader.current_answer import Current, read_current
+from nearcast.reader.explain import Explained, explain
+from nearcast.reader.open_files import OpenFiles
+from nearcast.reader.reader import Answer, Reader
+from nearcast.reader.results import follow_results, read_results
+from nearcast.reader.status import Status, read_status
+from nearcast.reader.subscription_list import Subscriptions
+from nearcast.storage.directory import StateDirectory
+
+ATTEMPTS = 10
+SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?)i?B?", re.IGNORECASE)
+OBJECTS = 0.2  # of a cache's memory is for posts along the borders of regions
+SETTLED = 0.1  # seconds after which a folder that still has the same time of change has not changed
+
+
+class State:
+    """Reads a state, without Spark, while it rests or while a run writes it; from many threads at once.
+
+    Every call looks at the newest committed batch; what it returns belongs to that batch.
+    """
+
+    def __init__(self, path: str | Path, cache: int | str | None = None) -> None:
+        """`cache` is how much memory may be used to answer aggregates like earlier ones faster: bytes, or "500 MB"."""
+        self.directory = StateDirectory(path)
+        self.cache = None if cache is None else cache_of(cache)
+        self._files = OpenFiles(self.directory)
+        self._reader = Reader(self.directory, files=self._files, cache=self.cache)
+        self._seen = 0  # the folder's time of change when it was last listed, 0 if it may have changed in that instant
+
+    @property
+    def reader(self) -> Reader:
+        """A reader of the newest batch; opened segments are kept for as long as manifests name them."""
+        try:
+            changed = os.stat(self.directory.manifests).st_mtime_ns
+        except FileNotFoundError:
+            changed = 0
+        if changed and changed == self._seen:
+            return self._reader
+        settled = time.time_ns() - changed > SETTLED * 1e9
+        newest = self.directory.newest()
+        reader = self._reader
+        if newest.version != reader.manifest.version:
+            reader = self._reader = Reader(self.directory, newest, self._files, self.cache)
+            self._files.keep_only(ref.name for ref in newest.segments)
+            if self.cache is not None:
+                self.cache.refresh_later(lambda: reader.posts)
+        self._seen = changed if settled else 0
+        return reader
+
+    def search(
+        self, sql: str, stop_words: str | Iterable[str] | None = None, idf: int | None = None
+    ) -> Answer | Explained:
+        """The rows of a SELECT, or the plan of an EXPLAIN SELECT.
+
+        `stop_words` are left out of counts of frequent terms: 'english', the path of a file of words, or words. `idf`
+        is the version of the term statistics that scores of RELEVANCE come from, the newest unless given.
+        """
+        for _ in range(ATTEMPTS):
+            reader = self.reader
+            try:
+                statement = parse(sql, reader.tokenizer, reader.regions)
+                if statement.explain:
+                    return explain(reader, statement, stop_words, idf)
+                reader.check(statement, idf)
+                return reader.answer(statement.query, stop_words, idf)
+            except FileNotFoundError as error:  # the writer has gone on and swept: take its newest manifest
+                missing = error
+                self._seen = 0
+        raise NearcastError(f"{self.directory.root}: a file of the state is missing: {missing}")
+
+    def doubt(self, sql: str) -> str | None:
+        """Why a search of posts may have found nothing: it asks for an attribute that no post has."""
+        reader = self.reader
+        try:
+            reader.check_attributes(parse(sql, reader.tokenizer, reader.regions))
+        except QueryError as mistake:
+            return str(mistake)
+        return None
+
+    def results(
+        self, query: str | int | None = None, since_seq: int = 0, follow: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """The results in order, of one query or of all; with `follow`, those to come too."""
+        if follow:
+            return follow_results(self.directory, query, since_seq)
+        return read_results(self.reader, query, since_seq)
+
+    def current(self, query: str | int) -> Current:
+        """The answer of a subscription to the nearest as it stands, nearest first."""
+        return read_current(self.reader, query)
+
+    def subscriptions(self) -> Subscriptions:
+        """The subscriptions that stand."""
+        return Subscriptions(self.reader)
+
+    def status(self) -> Status:
+        return read_status(self.reader)
+
+    def __repr__(self) -> str:
+        return f"nearcast.open({str(self.directory.root)!r})"
+
+
+def cache_of(memory: int | str) -> CachedAnswers:
+    """A cache of so many bytes."""
+    found = SIZE.fullmatch(str(memory).strip())
+    if found is None:
+        raise BadInput(f"cache={memory!r}: give a number of bytes, or a size such as '500 MB'")
+    size = int(float(found[1]) * 1024 ** " KMG".index(found[2].upper() or " "))
+    objects = int(OBJECTS * size)
+    return CachedAnswers(size - objects, objects)

@@ -1,0 +1,1 @@
+"""Numba functions over flat arrays, and nothing else."""

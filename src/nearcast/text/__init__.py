@@ -1,5 +1,0 @@
-"""From text to terms: one tokeniser for posts and for queries, so that what was written can be asked for."""
-
-from nearcast.text.tokenizer import Tokenizer
-
-__all__ = ["Tokenizer"]
