@@ -13,10 +13,10 @@ import pyarrow as pa
 from nearcast.common.geo.distance import haversine_km
 from nearcast.common.kernels.hashing import hash_strings
 from nearcast.common.kernels.mix import id_keys
-from nearcast.common.queries import NearestQuery
 from nearcast.engine.align import align
 from nearcast.engine.local import begin, run_batch
 from nearcast.engine.settings import Settings
+from nearcast.kinds.nearest.query import NearestQuery
 from nearcast.kinds.nearest.state import AnswerSet
 from nearcast.reader.current_answer import read_current
 from nearcast.reader.reader import Reader

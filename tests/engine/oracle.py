@@ -12,8 +12,10 @@ from nearcast.common.errors import BadInput
 from nearcast.common.expressions import And, Expression, Not, Or, Phrase
 from nearcast.common.geo.containment import contains
 from nearcast.common.geo.distance import haversine_km
-from nearcast.common.queries import NearestQuery, Predicate, RangeQuery
+from nearcast.common.queries import Predicate
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
 from nearcast.language import check_subscription, parse
 
 BEGINNING, NEVER = float("-inf"), float("inf")

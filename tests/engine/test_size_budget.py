@@ -13,10 +13,14 @@ import pytest
 
 from nearcast.cli import main
 from nearcast.common.errors import BadInput
-from nearcast.common.queries import AggregateQuery, Conditions, NearestQuery, RangeQuery, TermsQuery
+from nearcast.common.queries import Query
 from nearcast.engine.settings import Settings, size_of
 from nearcast.engine.size_budget import kept
+from nearcast.kinds.aggregates.query import AggregateQuery
 from nearcast.kinds.aggregates.search import Aggregated
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language import parse
 from nearcast.reader.explain import explain
 from nearcast.reader.reader import Reader
@@ -98,7 +102,7 @@ def asked(reader: Reader, sql: str) -> Any:
     return parse(sql, reader.tokenizer, reader.regions).query
 
 
-def expected(reader: Reader, query: Conditions, posts: list[dict[str, Any]]) -> list[Any]:
+def expected(reader: Reader, query: Query, posts: list[dict[str, Any]]) -> list[Any]:
     clock, tokenizer = reader.manifest.clock, reader.tokenizer
     assert clock is not None
     match query:

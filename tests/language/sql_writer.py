@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from nearcast.common.geo.shapes import Circle, Rect
-from nearcast.common.queries import AggregateQuery, Having, Measure, Ordering, Output, Predicate, Scalar, TimeBound
+from nearcast.common.queries import Predicate, Scalar, TimeBound
+from nearcast.kinds.aggregates.query import AggregateQuery, Having, Measure, Ordering, Output
 
 PLAIN = ("topic", "streetName", "minute", "Größe", "price2", "approximate", "stream", "distinct", "count")
 ODD = ("limit", "a b", "time", "loc", "it's", "count(id)", "x, y", "東京")  # what can stand in backticks only

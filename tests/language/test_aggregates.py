@@ -5,19 +5,11 @@ from hypothesis import given, settings
 
 from nearcast.common.errors import QueryError
 from nearcast.common.geo.shapes import Rect
-from nearcast.common.queries import (
-    AggregateQuery,
-    Having,
-    Measure,
-    Ordering,
-    Output,
-    Predicate,
-    RangeQuery,
-    Statement,
-    TermsQuery,
-    TimeBound,
-)
+from nearcast.common.queries import Predicate, Statement, TimeBound
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.aggregates.query import AggregateQuery, Having, Measure, Ordering, Output
+from nearcast.kinds.range.query import RangeQuery
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language import check_attributes, check_search, check_subscription, encode_query, parse
 from tests.language.sql_writer import aggregates, write
 

@@ -9,8 +9,11 @@ from nearcast.common.errors import QueryError
 from nearcast.common.expressions import Literal, Phrase
 from nearcast.common.geo.shapes import CIRCLE, EVERYWHERE, POLYGON, RECT
 from nearcast.common.op_schema import BEGINNING, NEAREST, NEVER, QUERY_FIELDS, RANGE, TERMS
-from nearcast.common.queries import NearestQuery, RangeQuery, TermsQuery, TimeBound
+from nearcast.common.queries import TimeBound
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language import decode_code, encode_conditions, encode_query, parse
 
 TOKENIZER = Tokenizer()

@@ -9,8 +9,11 @@ import pytest
 
 from nearcast.common.errors import QueryError
 from nearcast.common.geo.shapes import Rect
-from nearcast.common.queries import NearestQuery, RangeQuery, Statement, TermsQuery, TimeBound
+from nearcast.common.queries import Statement, TimeBound
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language import check_search, check_subscription, parse, parse_contains
 
 TOKENIZER = Tokenizer()

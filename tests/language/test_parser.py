@@ -4,8 +4,11 @@ import pytest
 
 from nearcast.common.expressions import And, Not, Or, Phrase
 from nearcast.common.geo.shapes import Circle, Polygon, Rect
-from nearcast.common.queries import NearestQuery, Predicate, RangeQuery, TermsQuery, TimeBound
+from nearcast.common.queries import Predicate, TimeBound
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language import parse, parse_contains, parse_region
 
 TOKENIZER = Tokenizer()

@@ -14,8 +14,9 @@ from nearcast.common.expressions import Phrase
 from nearcast.common.geo.distance import EARTH_RADIUS_KM
 from nearcast.common.geo.shapes import Rect
 from nearcast.common.op_schema import BEGINNING, NEVER, RELEVANT
-from nearcast.common.queries import HALF_WORLD_KM, Predicate, RelevantQuery, Statement, TimeBound
+from nearcast.common.queries import Predicate, Statement, TimeBound
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.relevance.query import HALF_WORLD_KM, RelevantQuery
 from nearcast.language import check_search, check_subscription, encode_query, parse
 
 TOKENIZER = Tokenizer()

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from nearcast.common.expressions import And, Expression, Not, Or, Phrase
 from nearcast.common.geo.shapes import Circle, Polygon, Rect, Region
-from nearcast.common.queries import AggregateQuery, Having, Measure, Ordering, Output, Predicate, Scalar, TimeBound
+from nearcast.common.queries import Predicate, Scalar, TimeBound
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.aggregates.query import AggregateQuery, Having, Measure, Ordering, Output
 from nearcast.language import parse_contains
 from tests.oracles.aggregates import EPOCH, MICROSECOND
 

@@ -15,7 +15,7 @@ from math import inf
 from typing import Any, cast
 
 from nearcast.common.errors import BadInput
-from nearcast.common.queries import AggregateQuery
+from nearcast.kinds.aggregates.query import AggregateQuery
 from nearcast.language import parse
 from tests.engine.oracle import BEGINNING, TOKENIZER, Batch, Version
 from tests.oracles.aggregates import meets_but_time, rows_of

@@ -22,8 +22,9 @@ from functools import partial
 from typing import Any
 
 from nearcast.common.geo.containment import contains
-from nearcast.common.queries import AggregateQuery, Conditions, Having, Measure, Predicate
+from nearcast.common.queries import Predicate, Query
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.aggregates.query import AggregateQuery, Having, Measure
 from nearcast.sources.raw import json_text
 from tests.engine.oracle import says
 from tests.oracles.searches import in_time, row_and_tags, tokens
@@ -209,11 +210,11 @@ DERIVED: dict[str, Callable[[Post], Any]] = {
 # -- conditions --------------------------------------------------------------------------------------------------------
 
 
-def meets(post: Post, query: Conditions, clock: int, tokenizer: Tokenizer) -> bool:
+def meets(post: Post, query: Query, clock: int, tokenizer: Tokenizer) -> bool:
     return in_time(post["ts"], query, clock) and meets_but_time(post, query, tokenizer)
 
 
-def meets_but_time(post: Post, query: Conditions, tokenizer: Tokenizer) -> bool:
+def meets_but_time(post: Post, query: Query, tokenizer: Tokenizer) -> bool:
     return (
         contains(query.region, post["lon"], post["lat"])
         and (query.text is None or says(query.text, *row_and_tags(tokenizer, post.get("text") or "")))

@@ -17,8 +17,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from nearcast.common.queries import AggregateQuery, Measure
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.aggregates.query import AggregateQuery, Measure
 from nearcast.sources.raw import json_text
 from tests.oracles.aggregates import EPOCH, MICROSECOND
 from tests.oracles.duck_values import (

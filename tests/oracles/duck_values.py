@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nearcast.common.expressions import And, Expression, Not, Or, Phrase
 from nearcast.common.geo.shapes import Circle, Polygon, Rect, Region
-from nearcast.common.queries import Conditions, Predicate, Scalar, TimeBound
+from nearcast.common.queries import Predicate, Query, Scalar, TimeBound
 from tests.oracles.aggregates import BASE32
 
 NUMBER, TIME, STRING, TRUTH = range(4)
@@ -109,7 +109,7 @@ def all_of(conditions: Iterable[str]) -> str:
 # -- conditions --------------------------------------------------------------------------------------------------------
 
 
-def where(query: Conditions, clock: int) -> Iterator[str]:
+def where(query: Query, clock: int) -> Iterator[str]:
     def at(bound: TimeBound) -> int:
         return bound.at if bound.at is not None else clock - (bound.ago or 0)
 

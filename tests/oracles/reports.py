@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from nearcast.common.errors import BadInput
-from nearcast.common.queries import NearestQuery, RangeQuery, TermsQuery
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language import parse
 from tests.engine.oracle import BEGINNING, DAY, TOKENIZER, Batch, Oracle, Version, is_post, satisfies
 from tests.oracles.searches import term_counts

@@ -15,8 +15,11 @@ from typing import Any
 
 from nearcast.common.geo.containment import contains
 from nearcast.common.geo.distance import haversine_km
-from nearcast.common.queries import Conditions, NearestQuery, RangeQuery, TermsQuery, TimeBound
+from nearcast.common.queries import Query, TimeBound
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
+from nearcast.kinds.terms.query import TermsQuery
 from tests.engine.oracle import holds, says
 
 Post = Mapping[str, Any]
@@ -54,12 +57,12 @@ def term_counts(posts: Iterable[Post], query: TermsQuery, clock: int, tokenizer:
 # -- what the WHERE asks of a post -------------------------------------------------------------------------------------
 
 
-def matching(posts: Iterable[Post], query: Conditions, clock: int, tokenizer: Tokenizer) -> list[Post]:
+def matching(posts: Iterable[Post], query: Query, clock: int, tokenizer: Tokenizer) -> list[Post]:
     """The posts that meet all conditions of a query, in the order given."""
     return [post for post in posts if meets(post, query, clock, tokenizer)]
 
 
-def meets(post: Post, query: Conditions, clock: int, tokenizer: Tokenizer) -> bool:
+def meets(post: Post, query: Query, clock: int, tokenizer: Tokenizer) -> bool:
     return (
         in_time(post["ts"], query, clock)
         and contains(query.region, post["lon"], post["lat"])
@@ -68,7 +71,7 @@ def meets(post: Post, query: Conditions, clock: int, tokenizer: Tokenizer) -> bo
     )
 
 
-def in_time(ts: int, query: Conditions, clock: int) -> bool:
+def in_time(ts: int, query: Query, clock: int) -> bool:
     """AFTER is strictly after, BETWEEN includes both its ends, and a window of length T at t is (t − T, t]."""
     if query.after is not None and not ts > at(query.after, clock):
         return False

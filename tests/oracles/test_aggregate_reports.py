@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from nearcast.common.queries import AggregateQuery, TimeBound
+from nearcast.common.queries import TimeBound
+from nearcast.kinds.aggregates.query import AggregateQuery
 from nearcast.language import parse
 from tests.engine.oracle import TOKENIZER, Batch
 from tests.oracles.aggregate_report_cases import CASES, count, spelt

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
-from nearcast.common.queries import AggregateQuery, Measure
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.aggregates.query import AggregateQuery, Measure
 from nearcast.language import check_search, parse
 from tests.oracles.aggregate_cases import aggregates, posts, random_posts, sql_of
 from tests.oracles.aggregate_report_cases import spelt_rows

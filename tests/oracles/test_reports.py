@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from nearcast.common.queries import TermsQuery
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language import parse
 from tests.engine.oracle import TOKENIZER, Batch
 from tests.oracles.report_cases import CASES, FIRST, HOUR, MINUTE, ZERO, at, post, spelt, subscribe, tick, top

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nearcast.common.errors import BadInput
-from nearcast.common.queries import AggregateQuery
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.aggregates.query import AggregateQuery
 from nearcast.language import parse
 from nearcast_papers.benchmarks import warehouse
 from nearcast_papers.benchmarks.warehouse_data import TaggedPosts

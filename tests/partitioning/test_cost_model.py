@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from nearcast.common.arrays import frozen
 from nearcast.partitioning.cost_model import Prices, covering, workload, works
 from nearcast.partitioning.qt_split import Planter
 from nearcast.partitioning.query_statistics import Statistics
 from nearcast.partitioning.router_sample import CKQ, CRQ, CTQ, SKQ, SRQ, STQ, Sample
-from nearcast.storage.subscriptions.rows import frozen
 from tests.partitioning.routers.twin import HOUR, conjunctions, make_sample, random_sample, words_of
 from tests.partitioning.test_query_statistics import WORLD, touching
 

@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.common.geo.shapes import Circle, Polygon, Rect
-from nearcast.common.queries import NearestQuery, Predicate, RangeQuery, TermsQuery, TimeBound
+from nearcast.common.queries import Predicate, TimeBound
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language import parse, parse_contains
 from nearcast.reader.answer import Counted, Found
 from nearcast.reader.explain import explain

@@ -12,8 +12,8 @@ from nearcast.common.geo.shapes import Circle, Polygon, Rect, Region
 from nearcast.common.geo.wkt import TINY
 from nearcast.common.op_schema import BEGINNING, NEVER
 from nearcast.language.encode import encode_expression
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.rows import Rows
-from nearcast.storage.subscriptions.subscription_segment import PostColumns
 
 # Terms that share what an index may keep of a term: the top 23 bits (some with 0, which stands for any word), the top 6
 # bits, the low bits.

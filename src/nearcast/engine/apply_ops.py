@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import chunk
 from nearcast.common.kernels.mix import id_keys
 from nearcast.common.op_schema import AGGREGATES, NEVER, RANGE
 from nearcast.common.op_schema import TERMS as TERMS_ASKED
@@ -24,7 +25,7 @@ from nearcast.storage.deletes import deletes_for
 from nearcast.storage.files import write_table
 from nearcast.storage.manifest import DELETES, ENDS, POSTS, RESULTS, SUBSCRIPTIONS, SegmentRef
 from nearcast.storage.outbox import MATCH, Results
-from nearcast.storage.posts.post_segment import PostSegment, chunk
+from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.subscriptions.rows import Rows
 from nearcast.storage.subscriptions.subscription_segment import Matches, Segment
 from nearcast.storage.subscriptions.subscription_set import EndLog, SubscriptionSet, read_logs

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import CODE_LAST, NEVER
 from nearcast.engine.balance_strategies import decide, picked
 from nearcast.engine.batch import Plan
@@ -20,7 +21,6 @@ from nearcast.partitioning.router_sample import CRQ, Queries
 from nearcast.partitioning.routing_table import EVERYTHING
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import STATISTICS, Manifest
-from nearcast.storage.subscriptions.rows import frozen
 
 LEAST = 1.0001  # L_max / L_min: any imbalance is worth trying
 

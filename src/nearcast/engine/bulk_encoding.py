@@ -9,9 +9,9 @@ from nearcast.common.geo.containment import encode as encode_region
 from nearcast.common.geo.shapes import EVERYWHERE, RECT, Circle, Region
 from nearcast.common.geo.wkt import parse_polygon
 from nearcast.common.op_schema import BEGINNING, CODE_LAST, NEAREST, NEVER, QUERY_FIELDS, RANGE, RELEVANT, TERMS
-from nearcast.common.queries import HALF_WORLD_KM
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.kernels.keyword_codes import are_plain, plain_codes
+from nearcast.kinds.relevance.query import HALF_WORLD_KM
 from nearcast.kinds.relevance.vectors import Idf
 from nearcast.language.dnf import MOST_ALTERNATIVES
 from nearcast.language.encode import encode_expression

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nearcast.common.arrays import chunk
 from nearcast.common.op_schema import NEVER
 from nearcast.common.op_schema import TERMS as TERMS_ASKED
 from nearcast.engine.batch import Plan
@@ -38,7 +39,7 @@ from nearcast.storage.manifest import (
     SegmentRef,
 )
 from nearcast.storage.outbox import Results
-from nearcast.storage.posts.post_segment import PostSegment, are_deleted, chunk, write_posts
+from nearcast.storage.posts.post_segment import PostSegment, are_deleted, write_posts
 from nearcast.storage.term_table import TermTable
 
 FILES_CLEANED = 8  # of the archive, in one batch at most

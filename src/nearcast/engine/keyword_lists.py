@@ -5,6 +5,7 @@ workers, united with the commit, merged when there are many files.
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import SEARCH
 from nearcast.engine.batch import Plan, open_learnt
 from nearcast.partitioning.kernels.query_counts import keyword_sets
@@ -12,8 +13,8 @@ from nearcast.partitioning.learned_words import ANYWHERE, Learnt
 from nearcast.storage.bundle import bundle_table
 from nearcast.storage.files import write_table
 from nearcast.storage.manifest import KEYWORDS, SegmentRef
-from nearcast.storage.subscriptions.rows import flat_lists, frozen
-from nearcast.storage.subscriptions.subscription_segment import PostColumns
+from nearcast.storage.post_columns import PostColumns
+from nearcast.storage.subscriptions.rows import flat_lists
 
 FILES = 8  # more than this are merged
 

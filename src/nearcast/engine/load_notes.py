@@ -15,8 +15,8 @@ from nearcast.partitioning.worker_load import CANDIDATE, MATCH, MEASURED
 from nearcast.storage.bundle import bundle_table
 from nearcast.storage.files import write_table
 from nearcast.storage.manifest import STATISTICS, SegmentRef
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.rows import take_lists
-from nearcast.storage.subscriptions.subscription_segment import PostColumns
 
 SAMPLED = 1_000  # posts a worker and batch
 KEPT = 12  # batches

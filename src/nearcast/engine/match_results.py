@@ -3,12 +3,13 @@
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import chunk, frozen
 from nearcast.common.kernels.mix import id_keys
 from nearcast.storage import outbox as outbox
 from nearcast.storage.outbox import LATE, Results
-from nearcast.storage.posts.post_segment import chunk, post_fingerprints
+from nearcast.storage.posts.post_segment import post_fingerprints
 from nearcast.storage.subscriptions.pair_predicates import predicates_hold
-from nearcast.storage.subscriptions.rows import Rows, frozen, is_text
+from nearcast.storage.subscriptions.rows import Rows, is_text
 from nearcast.storage.subscriptions.subscription_segment import Matches
 from nearcast.storage.subscriptions.subscription_set import ids_of
 

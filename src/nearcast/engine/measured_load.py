@@ -6,6 +6,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import RANGE
 from nearcast.engine.batch import Plan, open_segments, open_summary
 from nearcast.engine.noted_searches import joined, open_searches
@@ -20,7 +21,7 @@ from nearcast.partitioning.sample_tally import cells_of
 from nearcast.storage.bundle import Arrays, open_bundle
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import STATISTICS, SUBSCRIPTIONS, SegmentRef
-from nearcast.storage.subscriptions.rows import frozen, take_lists
+from nearcast.storage.subscriptions.rows import take_lists
 
 HALF_LIFE = 4  # batches, in which the weight of what was seen halves
 MOST_ROWS = 20_000  # subscriptions that are looked at

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nearcast.common.arrays import chunk, frozen
 from nearcast.common.errors import BadInput, QueryError
 from nearcast.common.geo.shapes import EVERYWHERE, Region
 from nearcast.common.kernels.hashing import hash_strings
@@ -29,13 +30,17 @@ from nearcast.common.op_schema import (
     TERMS,
 )
 from nearcast.common.post_schema import REJECTS
-from nearcast.common.queries import AggregateQuery, NearestQuery, Query, RangeQuery, RelevantQuery, TermsQuery
+from nearcast.common.queries import Query
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.bulk_encoding import TOO_LONG, encode_bulk
+from nearcast.kinds.aggregates.query import AggregateQuery
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
+from nearcast.kinds.relevance.query import RelevantQuery
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language import check_search, check_subscription, encode_query, parse
-from nearcast.storage.posts.post_segment import chunk
 from nearcast.storage.subscriptions.kernels.register import file_codes
-from nearcast.storage.subscriptions.rows import flat_lists, frozen
+from nearcast.storage.subscriptions.rows import flat_lists
 
 NOTHING: dict[str, Any] = {
     "region_kind": EVERYWHERE, "min_lon": -180.0, "min_lat": -90.0, "max_lon": 180.0, "max_lat": 90.0,

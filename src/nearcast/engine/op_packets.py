@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import OPS, RANGE, SEARCH, SUBSCRIBE
 from nearcast.common.post_schema import no_rows
 from nearcast.engine.batch import Plan
@@ -18,7 +19,7 @@ from nearcast.engine.op_encoding import NOTHING, default
 from nearcast.engine.packets import OPS as HEADS
 from nearcast.engine.packets import QUERIES, pack
 from nearcast.partitioning.routing_table import Placed
-from nearcast.storage.subscriptions.rows import flat_lists, frozen
+from nearcast.storage.subscriptions.rows import flat_lists
 
 HEAD = ("op", "id", "id_text", "ts", "digest", "since", "until", "life")
 ALWAYS = ("op", "id", "digest")

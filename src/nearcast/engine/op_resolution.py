@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import frozen
 from nearcast.common.kernels.lookup import sorted_members
 from nearcast.common.kernels.mix import id_keys
 from nearcast.common.op_schema import (
@@ -26,7 +27,7 @@ from nearcast.common.post_schema import REJECTS
 from nearcast.engine.kernels.decide import ENDS, FRESH, REPLACES, SAME, UNKNOWN, decide
 from nearcast.engine.op_encoding import reject_rows
 from nearcast.engine.op_packets import Share
-from nearcast.storage.subscriptions.rows import SPECIAL, Rows, flat_lists, frozen, is_first, is_text, optional_strings
+from nearcast.storage.subscriptions.rows import SPECIAL, Rows, flat_lists, is_first, is_text, optional_strings
 from nearcast.storage.subscriptions.subscription_set import EndLog, SubscriptionSet, Versions
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import frozen
 from nearcast.common.kernels.lookup import sorted_members
 from nearcast.common.kernels.mix import fingerprints
 from nearcast.engine.batch import Plan
@@ -25,7 +26,7 @@ from nearcast.engine.previous_table import LEAF
 from nearcast.partitioning.routing_table import RoutingTable
 from nearcast.storage.manifest import SegmentRef
 from nearcast.storage.posts.post_segment import PostSegment
-from nearcast.storage.subscriptions.rows import frozen, is_text
+from nearcast.storage.subscriptions.rows import is_text
 
 ROWS_A_SPLIT = 30  # bits
 

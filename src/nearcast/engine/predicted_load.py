@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.partitioning.partition import Partition
 from nearcast.partitioning.router_sample import Queries, Sample
 from nearcast.partitioning.routing_table import RoutingTable
 from nearcast.partitioning.worker_load import MEASURED, Costs
-from nearcast.storage.subscriptions.rows import frozen
 
 
 def foretold(partition: Partition, sample: Sample, costs: Costs = MEASURED) -> np.ndarray:

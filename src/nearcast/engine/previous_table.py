@@ -11,8 +11,9 @@ import numpy as np
 
 from nearcast.partitioning.partition import BY_QUERY
 from nearcast.partitioning.routing_table import RoutingTable
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.rows import Rows
-from nearcast.storage.subscriptions.subscription_segment import Matches, PostColumns
+from nearcast.storage.subscriptions.subscription_segment import Matches
 
 LEAF = "former_leaf"  # column of routed posts: the leaf that would store one by the former table
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import BEGINNING, NEVER
 from nearcast.engine.align import ranges, rewritten, write_share
 from nearcast.engine.balance_effects import neighbours
@@ -34,7 +35,7 @@ from nearcast.partitioning.routing_table import RoutingTable
 from nearcast.partitioning.sample_tally import prefix_sums
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import STATISTICS, Manifest, SegmentRef, commit
-from nearcast.storage.subscriptions.rows import Rows, frozen
+from nearcast.storage.subscriptions.rows import Rows
 from nearcast.storage.subscriptions.subscription_set import read_logs, standing_ends
 
 PATIENCE = 3  # batches with posts, before the first decision and between two

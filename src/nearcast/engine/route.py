@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import chunk
 from nearcast.common.kernels.grid import may_match
 from nearcast.common.op_schema import AGGREGATES, NEAREST, RANGE, RELEVANT, TERMS
 from nearcast.common.post_schema import REJECTS as REJECTED
@@ -19,7 +20,7 @@ from nearcast.partitioning.routing_table import EVERYTHING, NO_WORDS
 from nearcast.reader.row_format import json_row, post_rows
 from nearcast.sources.derive.specs import derived
 from nearcast.storage.manifest import SUBSCRIPTIONS
-from nearcast.storage.posts.post_segment import chunk, post_fingerprints
+from nearcast.storage.posts.post_segment import post_fingerprints
 
 Packets = Iterator[tuple[int, bytes]]
 OPS_AT_ONCE = 1 << 17  # arrays of more take new memory each time, and the system a third of the time to clear it

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nearcast.common.arrays import chunk
 from nearcast.common.geo.shapes import Region
 from nearcast.common.op_schema import BEGINNING, NEVER, RELEVANT, SUBSCRIBE
 from nearcast.common.text.tokenizer import Tokenizer
@@ -18,7 +19,7 @@ from nearcast.sources.file_log import data_files
 from nearcast.sources.formats import read_raw, whole_file
 from nearcast.sources.op_records import OP_FIELDS, TEXT_COLUMNS, normalise_ops
 from nearcast.storage.manifest import POSTS, SUBSCRIPTIONS
-from nearcast.storage.posts.post_segment import PostSegment, chunk
+from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.subscriptions.rows import Rows, take_lists
 from nearcast.storage.subscriptions.subscription_set import read_logs, standing_ends
 

@@ -15,9 +15,10 @@ from nearcast.engine.batch import Plan, open_segments, write_segment
 from nearcast.kinds.terms.index import Due
 from nearcast.kinds.terms.kernels.tick_reports import TOLD
 from nearcast.storage.manifest import SUBSCRIPTIONS, Manifest, SegmentRef
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.pyramid import PYRAMID
 from nearcast.storage.subscriptions.rows import Rows
-from nearcast.storage.subscriptions.subscription_segment import Directory, Line, Matches, PostColumns, Segment
+from nearcast.storage.subscriptions.subscription_segment import Directory, Line, Matches, Segment
 from nearcast.storage.subscriptions.subscription_set import read_logs, standing_ends
 from nearcast.storage.tick_progress import Beats
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import chunk
 from nearcast.common.kernels.lookup import sorted_members
 from nearcast.common.op_schema import BEGINNING
 from nearcast.common.post_schema import REJECTS
@@ -33,9 +34,10 @@ from nearcast.storage.files import write_table
 from nearcast.storage.manifest import ARCHIVE, LEDGER, POSTS, RESULTS, TERMS, WINDOW
 from nearcast.storage.manifest import REJECTS as REJECTED
 from nearcast.storage.outbox import LATE, MATCH, Results
-from nearcast.storage.posts.post_segment import Vocabulary, chunk, post_fingerprints, write_posts
+from nearcast.storage.post_columns import PostColumns
+from nearcast.storage.posts.post_segment import Vocabulary, post_fingerprints, write_posts
 from nearcast.storage.subscriptions.rows import Rows
-from nearcast.storage.subscriptions.subscription_segment import Matches, PostColumns
+from nearcast.storage.subscriptions.subscription_segment import Matches
 from nearcast.storage.term_table import TermTable
 
 ROUTED = ("wanted", "near", "counted", "tallied", "ranked", "home", "rank", LEAF)  # columns that no segment has

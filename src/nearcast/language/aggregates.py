@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from nearcast.common.queries import Having, Measure, Ordering, Output, Scalar
+from nearcast.common.queries import Scalar
+from nearcast.kinds.aggregates.query import Having, Measure, Ordering, Output
 from nearcast.language.measures import attribute_of, function_of, measure_of, whole, written
 from nearcast.language.messages import nearest, pointed, shown
 from nearcast.language.syntax import Call, Clause, Item, Name, Operand, Order, Select, Test, span_of

@@ -6,17 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from nearcast.common.errors import QueryError
-from nearcast.common.queries import (
-    AggregateQuery,
-    Measure,
-    NearestQuery,
-    Query,
-    RangeQuery,
-    RelevantQuery,
-    Scalar,
-    Statement,
-    TermsQuery,
-)
+from nearcast.common.queries import Query, Scalar, Statement
+from nearcast.kinds.aggregates.query import AggregateQuery, Measure
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
+from nearcast.kinds.relevance.query import RelevantQuery
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language.grammar import FUNCTIONS
 from nearcast.language.messages import Span, nearest, pointed, shown
 from nearcast.language.relevance import WINDOWS

@@ -19,22 +19,15 @@ from nearcast.common.op_schema import (
     RELEVANT,
     TERMS,
 )
-from nearcast.common.queries import (
-    AggregateQuery,
-    Conditions,
-    Having,
-    Measure,
-    NearestQuery,
-    Ordering,
-    Output,
-    RelevantQuery,
-    TermsQuery,
-    TimeBound,
-)
+from nearcast.common.queries import Query, TimeBound
+from nearcast.kinds.aggregates.query import AggregateQuery, Having, Measure, Ordering, Output
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.relevance.query import RelevantQuery
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language.dnf import to_dnf
 
 
-def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:
+def encode_query(query: Query, clock: int | None = None) -> dict[str, Any]:
     """The values of QUERY_FIELDS for a query of any kind: what it asks of a post.
 
     Times relative to the stream's clock need `clock`; ValueError without it. The one exception is the window of
@@ -48,7 +41,7 @@ def encode_query(query: Conditions, clock: int | None = None) -> dict[str, Any]:
     return {**encode_conditions(query, clock), "columns": told, **_asked(query)}
 
 
-def encode_conditions(query: Conditions, clock: int | None = None) -> dict[str, Any]:
+def encode_conditions(query: Query, clock: int | None = None) -> dict[str, Any]:
     """As `encode_query`, without what is asked of the posts that meet the conditions: all that a search needs."""
     kind, box, shape = regions.encode(query.region)
     min_lon, min_lat, max_lon, max_lat = box
@@ -72,7 +65,7 @@ def encode_conditions(query: Conditions, clock: int | None = None) -> dict[str, 
     }
 
 
-def _asked(query: Conditions) -> dict[str, Any]:
+def _asked(query: Query) -> dict[str, Any]:
     """What is asked of the posts that meet the conditions."""
     asked: dict[str, Any] = {
         "asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0, "window": 0, "beat": 0, "words": [], "taste": []
@@ -158,7 +151,7 @@ def _encode_conjunction(conjunction: Conjunction) -> list[int]:
     return code
 
 
-def _times(query: Conditions, clock: int | None) -> tuple[int, int]:
+def _times(query: Query, clock: int | None) -> tuple[int, int]:
     """[since, until) of the bounds, of which `after` excludes its moment and `until` includes it."""
     starts = [BEGINNING]
     sliding = (

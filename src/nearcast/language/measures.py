@@ -2,7 +2,7 @@
 
 import re
 
-from nearcast.common.queries import Measure
+from nearcast.kinds.aggregates.query import Measure
 from nearcast.language.grammar import FUNCTIONS
 from nearcast.language.messages import either, nearest, pointed, shown
 from nearcast.language.syntax import Argument, Call, Name, Number, Star, span_of

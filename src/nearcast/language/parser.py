@@ -6,15 +6,12 @@ from functools import lru_cache
 
 from nearcast.common.errors import QueryError
 from nearcast.common.geo.shapes import Region
-from nearcast.common.queries import (
-    AggregateQuery,
-    NearestQuery,
-    Query,
-    RangeQuery,
-    RelevantQuery,
-    Statement,
-    TermsQuery,
-)
+from nearcast.common.queries import Query, Statement
+from nearcast.kinds.aggregates.query import AggregateQuery
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
+from nearcast.kinds.relevance.query import RelevantQuery
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language.aggregates import aggregate, beat, is_aggregate, limit, lone_topk
 from nearcast.language.grammar import FUNCTIONS
 from nearcast.language.keywords import Tokenizer

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from nearcast.common.queries import HALF_WORLD_KM
+from nearcast.kinds.relevance.query import HALF_WORLD_KM
 from nearcast.language.keywords import MOST_WORDS, Tokenizer
 from nearcast.language.measures import whole
 from nearcast.language.messages import nearest, pointed, shown

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from nearcast.common.errors import QueryError
 from nearcast.common.expressions import And, Expression
 from nearcast.common.geo.shapes import Region
-from nearcast.common.queries import Conditions, Predicate, Scalar, TimeBound
+from nearcast.common.queries import Predicate, Query, Scalar, TimeBound
 from nearcast.language.dnf import to_dnf
 from nearcast.language.keywords import Tokenizer, contains, overlaps
 from nearcast.language.messages import pointed
@@ -17,7 +17,7 @@ from nearcast.language.times import duration, moment
 _INT64 = 2**63
 
 
-def conditions(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[str, Region]) -> Conditions:
+def conditions(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[str, Region]) -> Query:
     """What `select` asks of a post; QueryError, pointing at the word, where that has no meaning."""
     region: Region | None = None
     texts: list[Words] = []
@@ -37,7 +37,7 @@ def conditions(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[
             case Condition():
                 predicates.append(_predicate(sql, condition))
     life = next((clause.body[0] for clause in select.clauses if clause.word == "FOR"), None)
-    return Conditions(
+    return Query(
         region=region,
         text=_expression(sql, texts, tokenizer),
         predicates=tuple(predicates),

@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.partitioning.kernels.query_counts import first_cell, spread_values
-from nearcast.storage.subscriptions.rows import frozen
 
 ALL, ENDING = 0, 1
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.partitioning.kernels.query_counts import heard, price
 from nearcast.partitioning.query_statistics import Statistics
 from nearcast.partitioning.router_sample import CKQ, CRQ, CTQ, SKQ, SRQ, STQ
-from nearcast.storage.subscriptions.rows import frozen
 
 
 @dataclass(frozen=True)

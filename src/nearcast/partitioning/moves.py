@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.partitioning.partition import BY_POST, SPACE, Partition
-from nearcast.storage.subscriptions.rows import frozen
 
 
 @dataclass(frozen=True)

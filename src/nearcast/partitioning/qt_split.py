@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.kernels.grid import grid_leaves
 from nearcast.partitioning.cost_model import Prices
 from nearcast.partitioning.kernels.query_counts import PARTS, known_words, split_by_increment
@@ -12,7 +13,7 @@ from nearcast.partitioning.partition import BY_POST, SPACE
 from nearcast.partitioning.query_statistics import Statistics
 from nearcast.partitioning.router_sample import Sample
 from nearcast.partitioning.sample_tally import CELLS
-from nearcast.storage.subscriptions.rows import frozen, take_lists
+from nearcast.storage.subscriptions.rows import take_lists
 
 BITS = CELLS.bit_length() - 1
 GAIN = 1e-9  # of a node's work, below which a textual split is not worth its leaves

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
 from nearcast.common.kernels.grid import grid_leaves
 from nearcast.common.op_schema import NEVER
@@ -19,7 +20,6 @@ from nearcast.partitioning.kernels.cell_sums import box_rectangles
 from nearcast.partitioning.kernels.query_counts import first_cell, keyword_sets, known_words, touched
 from nearcast.partitioning.router_sample import CKQ, CRQ, SKQ, SRQ, STQ, TYPES, Posts, Queries, Sample
 from nearcast.partitioning.sample_tally import Extent, extent_of
-from nearcast.storage.subscriptions.rows import frozen
 
 DEPTH = 10  # of J: the finest level has 1024 by 1024 cells
 WORD_DEPTH = 4  # of its distributions

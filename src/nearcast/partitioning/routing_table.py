@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import freeze, frozen
 from nearcast.common.errors import BadInput
 from nearcast.common.kernels.grid import grid_leaves, summary_positions
 from nearcast.partitioning.allocation import greedy
@@ -36,9 +37,10 @@ from nearcast.partitioning.partition import BY_POST, BY_QUERY, Partition
 from nearcast.partitioning.router_sample import Queries
 from nearcast.storage.bundle import bundle_table, open_bundle
 from nearcast.storage.files import write_table
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.kernels.register import key_terms
-from nearcast.storage.subscriptions.rows import Rows, freeze, frozen, is_first
-from nearcast.storage.subscriptions.subscription_segment import Matches, PostColumns
+from nearcast.storage.subscriptions.rows import Rows, is_first
+from nearcast.storage.subscriptions.subscription_segment import Matches
 
 SIDE = 64  # cells of the summary, as of the grid of PS2Stream §VI-B
 NO_WORDS = frozen(np.empty(0, np.uint64))

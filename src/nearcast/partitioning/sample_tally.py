@@ -5,10 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.kernels.grid import grid_leaves
 from nearcast.partitioning.kernels.cell_sums import box_rectangles
 from nearcast.partitioning.router_sample import Posts, Queries, Sample
-from nearcast.storage.subscriptions.rows import frozen
 
 CELLS = 1024  # a side of the fine grid; a power of two, so that quadtrees end on its lines
 WORLD = (-180.0, -90.0, 360.0, 180.0)

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.partitioning.kernels.word_division import by_load, postings
 from nearcast.partitioning.partition import BY_QUERY, SPACE, Partition
 from nearcast.partitioning.sample_tally import CELLS
 from nearcast.partitioning.worker_load import Part, Traffic
-from nearcast.storage.subscriptions.rows import frozen
 
 Divide = Callable[[Traffic, Part, int], list[Part]]
 

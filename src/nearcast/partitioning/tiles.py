@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.partitioning.kernels.cell_sums import node_bounds
 from nearcast.partitioning.partition import SPACE, Partition
 from nearcast.partitioning.sample_tally import Extent, Rectangle
-from nearcast.storage.subscriptions.rows import frozen
 
 
 def paint(rectangles: Sequence[Rectangle], cells: int) -> np.ndarray:

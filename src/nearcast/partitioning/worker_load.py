@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.kernels.grid import grid_leaves
 from nearcast.partitioning.kernels.query_counts import known_words
 from nearcast.partitioning.kernels.word_division import inside, sent_posts, wanted_posts
 from nearcast.partitioning.router_sample import CRQ, CTQ, Posts, Queries, Sample
 from nearcast.partitioning.sample_tally import CELLS, Extent, Rectangle, extent_of, rectangles_of
 from nearcast.storage.subscriptions.kernels.register import key_terms
-from nearcast.storage.subscriptions.rows import frozen, take_lists
+from nearcast.storage.subscriptions.rows import take_lists
 
 MOST = 100_000  # posts, and queries, that a plan is made with
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import arrow
+from nearcast.common.arrays import arrow
 from nearcast.common.post_schema import BASE_FIELDS, no_rows
 from nearcast.reader.row_format import iso, post_rows
 from nearcast.storage.posts.derived import with_derived

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nearcast.common.arrow_arrays import arrow
+from nearcast.common.arrays import arrow, chunk
 from nearcast.common.post_schema import attribute_of
 from nearcast.common.text.tokenizer import Tokenizer
-from nearcast.storage.posts.post_segment import BASE, PostSegment, are_deleted, chunk
+from nearcast.storage.posts.post_segment import BASE, PostSegment, are_deleted
 from nearcast.storage.posts.question import Question
 
 TIME = pa.timestamp("us", tz="UTC")

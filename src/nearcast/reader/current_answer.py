@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import arrow
+from nearcast.common.arrays import arrow
 from nearcast.common.errors import BadInput
 from nearcast.kinds.nearest.state import AnswerSet
 from nearcast.kinds.relevance.buffers import SHARE, SHARES, Change, Thresholds, gathered, in_order

@@ -10,19 +10,14 @@ import pyarrow as pa
 from nearcast.common.expressions import Literal, Phrase
 from nearcast.common.geo.shapes import Region
 from nearcast.common.op_schema import BEGINNING, NEVER
-from nearcast.common.queries import (
-    AggregateQuery,
-    Conditions,
-    Measure,
-    NearestQuery,
-    Query,
-    RangeQuery,
-    RelevantQuery,
-    Statement,
-    TermsQuery,
-)
+from nearcast.common.queries import Query, Statement
+from nearcast.kinds.aggregates.query import AggregateQuery, Measure
 from nearcast.kinds.aggregates.search import Aggregated
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
+from nearcast.kinds.relevance.query import RelevantQuery
 from nearcast.kinds.relevance.search import score_parts
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language import decode_code, encode_query
 from nearcast.partitioning.routing_table import RoutingTable
 from nearcast.reader.answer import Found
@@ -128,7 +123,7 @@ def _region(region: Region | None) -> str:
     return "everywhere" if region is None else str(region)
 
 
-def _words(query: Conditions, code: list[int]) -> str:
+def _words(query: Query, code: list[int]) -> str:
     if query.text is None:
         return "any"
     spelt = _spelt(query.text)

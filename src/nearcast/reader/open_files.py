@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.post_schema import attribute_of
 from nearcast.storage.deletes import deletes_for
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import ARCHIVE, DELETES, Manifest, SegmentRef
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NOTHING
-from nearcast.storage.subscriptions.rows import frozen
 from nearcast.storage.term_table import TermTable
 
 

@@ -14,16 +14,7 @@ import pyarrow as pa
 from nearcast.common.errors import BadInput
 from nearcast.common.op_schema import BEGINNING
 from nearcast.common.post_schema import ATTRIBUTE_KINDS
-from nearcast.common.queries import (
-    AggregateQuery,
-    Conditions,
-    NearestQuery,
-    Query,
-    RangeQuery,
-    RelevantQuery,
-    Statement,
-    TermsQuery,
-)
+from nearcast.common.queries import Query, Statement
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.kinds.aggregates.answer_rows import most_terms, rows_of, shape_of
 from nearcast.kinds.aggregates.approximate import bounded_terms
@@ -33,6 +24,7 @@ from nearcast.kinds.aggregates.cache.snapshot import Searched
 from nearcast.kinds.aggregates.coarse_search import is_for_coarse_slots, with_coarse
 from nearcast.kinds.aggregates.coarse_slots import CoarseSlots
 from nearcast.kinds.aggregates.groups import Shape
+from nearcast.kinds.aggregates.query import AggregateQuery
 from nearcast.kinds.aggregates.search import (
     Aggregated,
     asks_for_attributes,
@@ -40,8 +32,12 @@ from nearcast.kinds.aggregates.search import (
     given_once,
     groups_of,
 )
+from nearcast.kinds.nearest.query import NearestQuery
+from nearcast.kinds.range.query import RangeQuery
 from nearcast.kinds.relevance.newest_posts import Cut
+from nearcast.kinds.relevance.query import RelevantQuery
 from nearcast.kinds.relevance.search import find_relevant
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language import check_attributes, check_kinds, check_numbers, check_search, encode_conditions, parse
 from nearcast.reader.answer import Counted, Effort, Found, Hit, ordered, pick
 from nearcast.reader.frequent_terms import Frequent, most_frequent
@@ -291,7 +287,7 @@ class Reader:
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
-    def question(self, query: Conditions) -> Question:
+    def question(self, query: Query) -> Question:
         clock = BEGINNING if self.manifest.clock is None else self.manifest.clock
         return Question.of(encode_conditions(query, clock))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import arrow, numbers
+from nearcast.common.arrays import arrow, numbers
 from nearcast.common.post_schema import attribute_of
 from nearcast.kinds.aggregates.answer_rows import TERMS
 from nearcast.storage.posts.derived import with_derived

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
 from nearcast.common.text.tokenizer import Tokenizer
-from nearcast.storage.subscriptions.rows import frozen
 
 ENGLISH = """
 a about above after again against all also am an and any are aren as at be because been before being below between

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import arrow
+from nearcast.common.arrays import arrow
 from nearcast.common.expressions import Conjunction, Literal
 from nearcast.common.geo.shapes import CIRCLE, POLYGON, RECT
 from nearcast.common.op_schema import BEGINNING, NEVER
-from nearcast.common.queries import HALF_WORLD_KM
+from nearcast.kinds.relevance.query import HALF_WORLD_KM
 from nearcast.language import decode_code
 from nearcast.reader.reader import Reader
 from nearcast.storage.bundle import open_bundle

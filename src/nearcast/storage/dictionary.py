@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import arrow
+from nearcast.common.arrays import arrow
 from nearcast.storage.term_table import TermTable
 
 

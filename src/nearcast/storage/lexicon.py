@@ -5,9 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from nearcast.common.arrow_arrays import arrow
+from nearcast.common.arrays import arrow, frozen
 from nearcast.common.kernels.top_words import word_prefixes
-from nearcast.storage.subscriptions.rows import frozen
 
 Speller = Callable[[np.ndarray], pa.StringArray]  # terms → their words
 LEFT_OUT = -1

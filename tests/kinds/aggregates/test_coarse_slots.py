@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.common.geo.containment import contains, encode
 from nearcast.common.geo.shapes import Circle, Polygon, Rect, Region
 from nearcast.common.op_schema import BEGINNING, NEVER
@@ -17,7 +18,6 @@ from nearcast.kinds.aggregates import coarse_slots
 from nearcast.kinds.aggregates.coarse_slots import CoarseSlots, cells_of
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question
-from nearcast.storage.subscriptions.rows import frozen
 
 SLOT = 100
 Post = tuple[int, float, float, frozenset[int]]  # ts, lon, lat, terms

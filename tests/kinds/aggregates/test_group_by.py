@@ -17,15 +17,16 @@ from _pytest.monkeypatch import MonkeyPatch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
 from nearcast.common.post_schema import ATTRIBUTE_KINDS
-from nearcast.common.queries import AggregateQuery, Having, Measure, Ordering, Output
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.kinds.aggregates import group_by as module
 from nearcast.kinds.aggregates.answer_rows import rows_of, shape_of
 from nearcast.kinds.aggregates.group_by import aggregate, merge, nothing, search_groups
 from nearcast.kinds.aggregates.group_rows import aggregate_several
 from nearcast.kinds.aggregates.groups import Groups
+from nearcast.kinds.aggregates.query import AggregateQuery, Having, Measure, Ordering, Output
 from nearcast.language.encode import encode_query
 from nearcast.sources.raw import json_text
 from nearcast.storage.posts import coded_columns as columns
@@ -35,7 +36,6 @@ from nearcast.storage.posts.post_layout import lay_out, place_order
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question
 from nearcast.storage.posts.range_search import search_range
-from nearcast.storage.subscriptions.rows import frozen
 from tests.oracles import aggregates as oracle
 from tests.oracles.aggregate_cases import NOON, Post, aggregates, posts, random_posts
 from tests.reader.searched_state import with_words

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.kernels.row_numbers import numbered_rows
-from nearcast.storage.subscriptions.rows import frozen
 
 cells = st.tuples(st.integers(0, 5), st.sampled_from([0, 1, -1, 2**62, -(2**63)]))
 

@@ -18,12 +18,14 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from nearcast.common.errors import QueryError
-from nearcast.common.queries import AggregateQuery, Conditions, RangeQuery
+from nearcast.common.queries import Query
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.local import begin, run_batch
 from nearcast.engine.settings import Settings
 from nearcast.kinds.aggregates.cache import plan as answer
 from nearcast.kinds.aggregates.cache import selection
+from nearcast.kinds.aggregates.query import AggregateQuery
+from nearcast.kinds.range.query import RangeQuery
 from nearcast.language import parse
 from nearcast.language.grammar import NUMBER
 from nearcast.reader.reader import Reader
@@ -125,7 +127,7 @@ def is_text_of(text: str, value: Any) -> bool:
 @given(where=conditions())
 def test_conditions_mean_the_same_to_a_range_search(searched: Searched, where: dict[str, Any]) -> None:
     found = sorted(str(row["id"]) for row in searched.reader.range(RangeQuery(**where, columns=("id",))))
-    asked = Conditions(**where)
+    asked = Query(**where)
     assert found == sorted(str(p["id"]) for p in searched.posts if meets(p, asked, searched.clock, TOKENIZER))
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.summaries import (
     Summaries,
     frequent,
@@ -18,7 +19,6 @@ from nearcast.kinds.aggregates.summaries import (
     streamed,
     summed_up,
 )
-from nearcast.storage.subscriptions.rows import frozen
 
 terms = st.lists(st.integers(1, 12), max_size=60)
 counters = st.integers(1, 8)

@@ -8,16 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import NEAREST, RANGE, RELEVANT, TERMS
-from nearcast.common.queries import HALF_WORLD_KM
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.bulk_encoding import TOO_LONG
 from nearcast.engine.op_encoding import encode_ops
 from nearcast.engine.op_resolution import resolve
 from nearcast.engine.samples import op_sample
+from nearcast.kinds.relevance.query import HALF_WORLD_KM
 from nearcast.sources.formats import whole_file
 from nearcast.sources.op_records import NUMBER_COLUMNS, TEXT_COLUMNS, read_ops
-from nearcast.storage.subscriptions.rows import Rows, frozen
+from nearcast.storage.subscriptions.rows import Rows
 from nearcast.storage.subscriptions.subscription_set import EndLog, SubscriptionSet
 
 TOKENIZER = Tokenizer()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
 from nearcast.kinds.relevance.idf import IdfSet, count_lists, count_posts
 from nearcast.kinds.relevance.idf_versions import Counts, kept_versions, next_versions, wanted_versions, write_version
@@ -18,7 +19,6 @@ from nearcast.kinds.relevance.vectors import Idf
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import TERMS, Manifest, SegmentRef
 from nearcast.storage.posts.post_segment import PostSegment
-from nearcast.storage.subscriptions.rows import frozen
 from tests.reader.searched_state import Post, table_of, with_words
 
 DAY = 86_400_000_000

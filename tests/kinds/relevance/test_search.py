@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from nearcast.common.errors import BadInput
 from nearcast.common.geo.shapes import Circle
-from nearcast.common.queries import HALF_WORLD_KM, RelevantQuery
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.kinds.relevance import segment_search as search_relevant
 from nearcast.kinds.relevance.idf import count_lists
 from nearcast.kinds.relevance.idf_versions import write_version
+from nearcast.kinds.relevance.query import HALF_WORLD_KM, RelevantQuery
 from nearcast.reader.answer import Found
 from nearcast.reader.reader import Reader
 from nearcast.reader.state import State

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nearcast.common.queries import RelevantQuery
 from nearcast.engine.settings import Settings
 from nearcast.kinds.relevance import buffer_share as share
 from nearcast.kinds.relevance import ledger, subscribers
@@ -17,6 +16,7 @@ from nearcast.kinds.relevance import matching as match
 from nearcast.kinds.relevance import thresholds as buffers
 from nearcast.kinds.relevance import window_cache as window
 from nearcast.kinds.relevance.idf import IdfSet
+from nearcast.kinds.relevance.query import RelevantQuery
 from nearcast.reader.current_answer import read_current
 from nearcast.reader.reader import Reader
 from nearcast.storage.directory import StateDirectory

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.kernels.score import nearness
 from nearcast.kinds.relevance.kernels.window_bounds import bound_blocks, least_near
 from nearcast.kinds.relevance.kernels.window_build import kind_of, most_weight, sketched, unit_vector
 from nearcast.kinds.relevance.vectors import Idf, Tastes, Vectors
 from nearcast.kinds.relevance.window_index import Found, WindowPosts
-from nearcast.storage.subscriptions.rows import frozen
 from tests.oracles.relevance import Post, Statistics, Taste, score
 
 HALF_THE_WORLD = 20_015.2

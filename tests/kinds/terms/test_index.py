@@ -11,13 +11,13 @@ import pytest
 
 from nearcast.common.geo.containment import contains
 from nearcast.common.op_schema import OPS
-from nearcast.common.queries import TermsQuery
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.op_resolution import _rows
 from nearcast.kinds.terms import index as term_groups
 from nearcast.kinds.terms import window
 from nearcast.kinds.terms.index import Due, Reports, report
 from nearcast.kinds.terms.kernels import tick_reports as kernels
+from nearcast.kinds.terms.query import TermsQuery
 from nearcast.kinds.terms.window import Window, Windows
 from nearcast.language import encode_query, parse
 from nearcast.storage.posts.post_segment import PostSegment

@@ -18,10 +18,11 @@ from nearcast.common.op_schema import NEVER
 from nearcast.partitioning.partition import SPACE, Partition
 from nearcast.partitioning.router_sample import CRQ, Posts, Queries, Sample
 from nearcast.partitioning.routing_table import EVERYTHING, RoutingTable
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.brute_force import BruteForce
 from nearcast.storage.subscriptions.kernels.register import file_codes
 from nearcast.storage.subscriptions.rows import Rows
-from nearcast.storage.subscriptions.subscription_segment import Matches, PostColumns
+from nearcast.storage.subscriptions.subscription_segment import Matches
 from tests.storage.cases import TERMS, Post, Subscription, crowd, phrase, rows_of, word
 
 World = tuple[list[Subscription], list[Post]]

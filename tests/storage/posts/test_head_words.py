@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.common.geo.containment import encode
 from nearcast.common.geo.shapes import Circle, Polygon, Rect, Region
 from nearcast.common.kernels.geometry import in_region
@@ -20,7 +21,6 @@ from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question
 from nearcast.storage.posts.segment_group import Several
 from nearcast.storage.posts.term_counts import FEW_WANTED, Counting, count_terms_in, greatest
-from nearcast.storage.subscriptions.rows import frozen
 from tests.storage.posts.test_post_segment import posts
 from tests.storage.posts.test_small_tables import NO_STOP_WORDS, occurrences, sealed
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.common.geo.containment import encode
 from nearcast.common.geo.shapes import Circle, Polygon, Rect
 from nearcast.common.kernels.geometry import haversine_km, in_region
@@ -23,7 +24,6 @@ from nearcast.storage.posts.post_layout import text_buffers
 from nearcast.storage.posts.post_segment import PostSegment, write_posts
 from nearcast.storage.posts.question import Question
 from nearcast.storage.posts.term_counts import MOST, Counting, count_terms, greatest
-from nearcast.storage.subscriptions.rows import frozen
 
 CASES = settings(max_examples=60, deadline=None)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.common.expressions import Conjunction, Literal
 from nearcast.common.geo.distance import haversine_km
 from nearcast.common.op_schema import BEGINNING, NEVER
@@ -18,7 +19,6 @@ from nearcast.storage.posts.question import NOTHING, Question
 from nearcast.storage.posts.range_search import search_range, search_range_in
 from nearcast.storage.posts.segment_group import Several
 from nearcast.storage.posts.term_counts import Counting, count_terms_in, greatest
-from nearcast.storage.subscriptions.rows import frozen
 from tests.storage.posts.test_post_segment import posts, question
 
 NO_STOP_WORDS = frozen(np.empty(0, np.uint64))

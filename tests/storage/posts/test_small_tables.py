@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.storage.posts.kernels.blocks import FAN
 from nearcast.storage.posts.kernels.half_bytes import (
     FREQUENT,
@@ -23,7 +24,6 @@ from nearcast.storage.posts.kernels.head_words import HEAD
 from nearcast.storage.posts.post_layout import lay_out, place_order
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.term_counts import MOST, CountedTerms, Counting, count_terms, greatest
-from nearcast.storage.subscriptions.rows import frozen
 from tests.storage.posts.test_post_segment import posts, question
 
 SMALL = ("halves", "tops", "beyond", "beyond_starts", "several", "wide", "rare", "heads")

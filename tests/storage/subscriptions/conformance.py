@@ -20,11 +20,12 @@ from nearcast.common.geo.shapes import Circle, Polygon, Rect
 from nearcast.common.op_schema import NEVER
 from nearcast.storage.bundle import bundle_table, open_bundle
 from nearcast.storage.files import write_table
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.brute_force import BruteForce
 from nearcast.storage.subscriptions.filing import Filing
 from nearcast.storage.subscriptions.kernels.register import file_codes
 from nearcast.storage.subscriptions.rows import Rows
-from nearcast.storage.subscriptions.subscription_segment import Ends, PostColumns, Segment
+from nearcast.storage.subscriptions.subscription_segment import Ends, Segment
 from nearcast.storage.subscriptions.subscription_set import EndLog, SubscriptionSet
 from tests.storage import cases
 from tests.storage.cases import TAGS, TERMS, Post, Subscription, columns_of, phrase, rows_of, word

@@ -10,10 +10,11 @@ from functools import partial
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.matcher import Matcher, Out, Pairs, Standing, collected
 from nearcast.kinds.relevance.term_ranks import Terms
 from nearcast.kinds.relevance.vectors import Tastes, Vectors
-from nearcast.storage.subscriptions.rows import frozen, is_first
+from nearcast.storage.subscriptions.rows import is_first
 from nearcast_papers.baselines.kernels.covering import cover_words, match_covered
 
 LEVELS = 3

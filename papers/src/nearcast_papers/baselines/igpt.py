@@ -20,11 +20,12 @@ from functools import partial
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.kernels.pyramid_cells import z_order
 from nearcast.kinds.relevance.matcher import Matcher, Out, Pairs, Standing, collected
 from nearcast.kinds.relevance.term_ranks import Terms
 from nearcast.kinds.relevance.vectors import Tastes, Vectors
-from nearcast.storage.subscriptions.rows import frozen, is_first
+from nearcast.storage.subscriptions.rows import is_first
 from nearcast_papers.baselines.kernels.igpt_cells import (
     ALPHA,
     CELL_FIELDS,

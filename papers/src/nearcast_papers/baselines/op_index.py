@@ -8,10 +8,10 @@ are checked last, and so is what has no list (<>, IS NULL, the order of strings)
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.condition_predicates import order_codes
 from nearcast.kinds.aggregates.kernels.ch_walk import NUMBERS
 from nearcast.kinds.aggregates.kernels.conditions import Posts, Values
-from nearcast.storage.subscriptions.rows import frozen
 from nearcast_papers.baselines.kernels.count_predicates import EQUALS, INTERVALS, Lists, count_posts, hash_runs
 from nearcast_papers.baselines.pivoted import Pivoted, least_frequent
 

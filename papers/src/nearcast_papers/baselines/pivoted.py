@@ -8,12 +8,14 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.ch_plan import Queries
 from nearcast.kinds.aggregates.condition_index import Seen, certain, collected, prepared, without
 from nearcast.kinds.aggregates.condition_predicates import values_of
 from nearcast.kinds.aggregates.kernels.conditions import CHECK_PLACE, CHECK_TESTS, Posts, Values
-from nearcast.storage.subscriptions.rows import Rows, frozen
-from nearcast.storage.subscriptions.subscription_segment import Matches, PostColumns
+from nearcast.storage.post_columns import PostColumns
+from nearcast.storage.subscriptions.rows import Rows
+from nearcast.storage.subscriptions.subscription_segment import Matches
 
 
 class Pivoted(ABC):

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.condition_index import Seen, certain, conditions_of, timeless, without
 from nearcast.kinds.aggregates.condition_predicates import Predicates, values_of
 from nearcast.kinds.aggregates.kernels.conditions import CHECK_TESTS, Conditions, meet_tests
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.kernels.register import file_codes
 from nearcast.storage.subscriptions.pyramid import PYRAMID
-from nearcast.storage.subscriptions.rows import Rows, frozen
-from nearcast.storage.subscriptions.subscription_segment import Matches, PostColumns, Segment
+from nearcast.storage.subscriptions.rows import Rows
+from nearcast.storage.subscriptions.subscription_segment import Matches, Segment
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ The R-trees are packed (sorted by longitude into slices, and by latitude in each
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.kernels.conditions import NULL, Posts, Values
-from nearcast.storage.subscriptions.rows import frozen
 from nearcast_papers.baselines.kernels.stab import Trees, stab_posts
 from nearcast_papers.baselines.pivoted import Pivoted, least_frequent
 

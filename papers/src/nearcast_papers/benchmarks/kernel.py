@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.text.tokenizer import Tokenizer
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.gi2 import gi2
 from nearcast.storage.subscriptions.pyramid import PYRAMID
-from nearcast.storage.subscriptions.subscription_segment import Line, PostColumns, Segment
+from nearcast.storage.subscriptions.subscription_segment import Line, Segment
 from nearcast.storage.subscriptions.subscription_set import EndLog, SubscriptionSet
 from nearcast_papers.benchmarks.figures import Progress, figure
 from nearcast_papers.benchmarks.queries import rows_of, term_counts

@@ -26,6 +26,7 @@ from functools import cached_property
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.kernels.grid import SUMMARY_BITS, may_match, set_bits
 from nearcast.common.kernels.mix import fingerprints
 from nearcast.partitioning.kernels.query_counts import keyword_sets, known_words
@@ -36,7 +37,7 @@ from nearcast.partitioning.sample_tally import cells_of, extent_of
 from nearcast.partitioning.worker_load import Costs
 from nearcast.sources.world.geography import KM_PER_DEGREE
 from nearcast.storage.subscriptions.kernels.register import key_terms
-from nearcast.storage.subscriptions.rows import Rows, frozen
+from nearcast.storage.subscriptions.rows import Rows
 from nearcast_papers.benchmarks.routing_sets import SPAN, Half, K, middles
 from nearcast_papers.query_sets.tables import square_around
 

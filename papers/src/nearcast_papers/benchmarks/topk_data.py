@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.vectors import Idf, Tastes, Vectors
-from nearcast.storage.subscriptions.rows import frozen, is_first
+from nearcast.storage.subscriptions.rows import is_first
 from nearcast_papers.baselines.kernels.sample_thresholds import thresholds
 
 HALF_THE_WORLD = 20_015.0

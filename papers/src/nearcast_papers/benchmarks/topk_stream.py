@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.matcher import Matcher
 from nearcast.kinds.relevance.skyband import Arrivals, Buffers, Refills, advance, refill
 from nearcast.kinds.relevance.skyband_policy import CostBased, Policy
 from nearcast.kinds.relevance.threshold_cost import Rates
 from nearcast.kinds.relevance.vectors import Idf, Tastes, Vectors
 from nearcast.kinds.relevance.window_index import WindowPosts
-from nearcast.storage.subscriptions.rows import frozen
 from nearcast_papers.baselines.matchers import MATCHERS
 from nearcast_papers.benchmarks.figures import rounded
 from nearcast_papers.benchmarks.topk_data import Texts, TopkWorld, statistics, subscribers, vectors

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
 from nearcast.kinds.aggregates.cache.cached_groups import Partial
 from nearcast.kinds.aggregates.cache.plan import Answer, Plan, Used, carry_out
@@ -19,7 +20,6 @@ from nearcast.storage.posts.kernels.check import check_rows
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question, words_in
 from nearcast.storage.posts.range_search import meets_predicates
-from nearcast.storage.subscriptions.rows import frozen
 
 SLOT = 3_600_000_000  # microseconds
 

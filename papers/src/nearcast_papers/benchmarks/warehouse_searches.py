@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.common.queries import AggregateQuery
 from nearcast.kinds.aggregates.answer_rows import shape_of
 from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
 from nearcast.kinds.aggregates.cache.cached_groups import counters_for
+from nearcast.kinds.aggregates.query import AggregateQuery
 from nearcast.kinds.aggregates.search import Aggregated
 from nearcast.language import parse
 from nearcast.reader.reader import Reader

@@ -23,9 +23,9 @@ from nearcast.kinds.aggregates.index import ChTrees
 from nearcast.kinds.aggregates.interval_counts import Partials, class_of
 from nearcast.kinds.aggregates.series import Aggregates, Series
 from nearcast.kinds.aggregates.standing import Counting
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.posts.derived import with_derived
 from nearcast.storage.subscriptions.rows import Rows
-from nearcast.storage.subscriptions.subscription_segment import PostColumns
 from nearcast.storage.subscriptions.subscription_set import EndLog, SubscriptionSet
 from nearcast_papers.baselines.mt_index import MtIndex
 from nearcast_papers.baselines.op_index import OpIndex

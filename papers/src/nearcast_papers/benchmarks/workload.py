@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.sources.world import World
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.pyramid import PYRAMID
-from nearcast.storage.subscriptions.subscription_segment import PostColumns, Segment
+from nearcast.storage.subscriptions.subscription_segment import Segment
 from nearcast_papers.benchmarks.figures import Progress
 from nearcast_papers.benchmarks.queries import rows_of, term_counts, write_parquet
 from nearcast_papers.query_sets import Sample, sstd

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import arrow, numbers
+from nearcast.common.arrays import arrow, numbers
 from nearcast.kinds.aggregates.cache.cached_groups import Partial
 from nearcast.kinds.aggregates.summaries import leading, leading_exactly
 from nearcast.storage.lexicon import Speller

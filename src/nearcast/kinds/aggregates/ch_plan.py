@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.condition_index import Seen, conditions_of, prepared
 from nearcast.kinds.aggregates.condition_predicates import EXACT, Predicates, values_of
 from nearcast.kinds.aggregates.kernels.ch_build import grid_boxes, grow_quadtree, hash_keys, leaves_of_boxes
@@ -40,7 +41,7 @@ from nearcast.kinds.aggregates.kernels.conditions import (
     word_checks,
 )
 from nearcast.storage.subscriptions.kernels.register import LENGTH, NEGATIVE, file_codes, key_terms
-from nearcast.storage.subscriptions.rows import Rows, frozen
+from nearcast.storage.subscriptions.rows import Rows
 
 MOST_LEVELS = 8
 CROWDED = 8  # ranges in a leaf of the quadtree that is divided

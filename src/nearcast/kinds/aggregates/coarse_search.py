@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from nearcast.common.queries import AggregateQuery, Measure
 from nearcast.kinds.aggregates.coarse_slots import Tally
 from nearcast.kinds.aggregates.groups import Groups
+from nearcast.kinds.aggregates.query import AggregateQuery, Measure
 from nearcast.storage.lexicon import Speller
 
 TERMS = pa.list_(pa.struct([("term", pa.string()), *((name, pa.int64()) for name in ("count", "at_least", "at_most"))]))

@@ -12,16 +12,18 @@ from typing import Protocol, Self
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import BEGINNING, NEVER
 from nearcast.kinds.aggregates.condition_predicates import Predicates, hashes, settled
 from nearcast.kinds.aggregates.kernels import conditions as standing
 from nearcast.kinds.aggregates.kernels.conditions import DOUBT, condition_hashes
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.posts.attributes import satisfied
 from nearcast.storage.subscriptions.brute_force import BruteForce
 from nearcast.storage.subscriptions.filing import WORLD
 from nearcast.storage.subscriptions.kernels.register import z_codes
-from nearcast.storage.subscriptions.rows import Rows, frozen
-from nearcast.storage.subscriptions.subscription_segment import Line, Matches, PostColumns
+from nearcast.storage.subscriptions.rows import Rows
+from nearcast.storage.subscriptions.subscription_segment import Line, Matches
 
 SAMPLE = 1_000  # posts that a cost model looks at
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.common.arrow_arrays import numbers
+from nearcast.common.arrays import frozen, numbers
 from nearcast.common.post_schema import attribute_column
 from nearcast.kinds.aggregates.groups import MISSING, REAL, STRING, TRUTH, WHOLE
 from nearcast.kinds.aggregates.kernels.conditions import (
@@ -31,7 +31,6 @@ from nearcast.kinds.aggregates.kernels.conditions import (
 )
 from nearcast.storage.posts.attributes import moment_of, satisfied
 from nearcast.storage.posts.values import KIND_OF, string_hashes
-from nearcast.storage.subscriptions.rows import frozen
 
 OPERATORS = {
     "=": EQ, "<>": NE, "<": LT, "<=": LE, ">": GT, ">=": GE,

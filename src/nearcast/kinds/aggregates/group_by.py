@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
 from nearcast.kinds.aggregates.groups import MEASURED, Groups, Shape, Spelling
 from nearcast.kinds.aggregates.kernels.row_numbers import numbered_rows
@@ -32,7 +33,6 @@ from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NOTHING, Question
 from nearcast.storage.posts.range_search import Looked, search_range
 from nearcast.storage.posts.values import Values
-from nearcast.storage.subscriptions.rows import frozen
 
 MOST_GROUPS = 1_000_000
 FEW = 1 << 12  # keys that a table has a place for each of, however few the posts

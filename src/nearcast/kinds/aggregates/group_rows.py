@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.group_by import (
     NO_WEIGHTS,
     NO_WORDS,
@@ -26,7 +27,6 @@ from nearcast.kinds.aggregates.spellings import FEW_STRINGS, distinct, spelt, un
 from nearcast.storage.posts.coded_columns import Column, column_of
 from nearcast.storage.posts.kernels.grouping import add_measured, tally
 from nearcast.storage.posts.post_segment import PostSegment
-from nearcast.storage.subscriptions.rows import frozen
 
 
 @dataclass(frozen=True)

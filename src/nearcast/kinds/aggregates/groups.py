@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import numbers
+from nearcast.common.arrays import freeze, frozen, numbers
 from nearcast.kinds.aggregates.kernels.term_lists import list_starts, take_term_lists
-from nearcast.storage.subscriptions.rows import freeze, frozen
 
 WHOLE, REAL, TIME, STRING, TRUTH, MISSING = range(6)  # kinds of values
 

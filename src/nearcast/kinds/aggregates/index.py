@@ -22,14 +22,16 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.ch_plan import Labelled, Plan, Queries
 from nearcast.kinds.aggregates.condition_index import Seen, certain, collected, prepared
 from nearcast.kinds.aggregates.condition_predicates import values_of
 from nearcast.kinds.aggregates.kernels.ch_build import hash_children, lay_out_nodes
 from nearcast.kinds.aggregates.kernels.ch_walk import EQUAL, PLACE, WORDS, Tree, walk
 from nearcast.kinds.aggregates.kernels.conditions import CHECK_PLACE, CHECK_TESTS, Posts, Values
-from nearcast.storage.subscriptions.rows import Rows, frozen
-from nearcast.storage.subscriptions.subscription_segment import Matches, PostColumns
+from nearcast.storage.post_columns import PostColumns
+from nearcast.storage.subscriptions.rows import Rows
+from nearcast.storage.subscriptions.subscription_segment import Matches
 
 CAPACITY = 1_000
 MOST_INACTIVE = 1_000

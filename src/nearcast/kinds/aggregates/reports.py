@@ -13,12 +13,12 @@ from math import gcd
 import numpy as np
 
 from nearcast.common.op_schema import BEGINNING
-from nearcast.common.queries import AggregateQuery, Ordering, Output
 from nearcast.engine.batch import Plan
 from nearcast.kinds.aggregates.answer_rows import rows_of
 from nearcast.kinds.aggregates.group_by import nothing
 from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.kinds.aggregates.interval_counts import class_of, interval_of
+from nearcast.kinds.aggregates.query import AggregateQuery, Ordering, Output
 from nearcast.kinds.aggregates.series import Aggregates
 from nearcast.kinds.aggregates.state import Counts, open_counts
 from nearcast.kinds.aggregates.tick_runs import Sent, sent

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.common.queries import AggregateQuery, Query
+from nearcast.common.queries import Query
 from nearcast.common.threads import cores
 from nearcast.kinds.aggregates.answer_rows import NO_TERMS, shape_of
 from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
@@ -20,6 +20,7 @@ from nearcast.kinds.aggregates.coarse_search import Coarse
 from nearcast.kinds.aggregates.group_by import aggregate, merge, search_groups, takes_all
 from nearcast.kinds.aggregates.group_rows import FEW_ROWS, aggregate_several
 from nearcast.kinds.aggregates.groups import Groups, Shape
+from nearcast.kinds.aggregates.query import AggregateQuery
 from nearcast.kinds.aggregates.top_terms import likely
 from nearcast.reader.answer import Answered, Effort
 from nearcast.reader.frequent_terms import TERMS_ALONE, most_frequent

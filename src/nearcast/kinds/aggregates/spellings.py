@@ -6,9 +6,8 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
-from nearcast.common.arrow_arrays import arrow
+from nearcast.common.arrays import arrow, frozen
 from nearcast.kinds.aggregates.groups import Spelling
-from nearcast.storage.subscriptions.rows import frozen
 
 NO_SPELLING = Spelling(frozen(np.empty(0, np.int64)), pa.nulls(0, pa.string()))
 

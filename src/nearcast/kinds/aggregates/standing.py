@@ -23,12 +23,12 @@ from nearcast.kinds.aggregates.series import Aggregates, Series
 from nearcast.kinds.aggregates.shared_counting import Together, runs
 from nearcast.storage.deletes import deletes_for
 from nearcast.storage.manifest import PARTIALS, POSTS, Manifest, SegmentRef
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.posts.attributes import names_in
 from nearcast.storage.posts.coded_columns import coded
 from nearcast.storage.posts.derived import attributes_of, with_derived
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.subscriptions.rows import Rows
-from nearcast.storage.subscriptions.subscription_segment import PostColumns
 
 MANY_POSTS = 200_000  # of kept posts are looked at at once
 

@@ -15,10 +15,10 @@ from functools import cached_property
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.group_by import merge, nothing, regrouped
 from nearcast.kinds.aggregates.groups import MEASURED, Groups, Shape
 from nearcast.kinds.aggregates.kernels.time_runs import cover_runs, window_runs
-from nearcast.storage.subscriptions.rows import frozen
 
 ANY = 1 << 62  # number of groups
 SERIES, INTERVAL = 0, 1  # the attributes in front of those of the GROUP BY

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.groups import Groups
 from nearcast.kinds.aggregates.kernels.row_numbers import numbered_rows
-from nearcast.storage.subscriptions.rows import frozen
 
 SIGN = 48  # a term is known by its bits from here on: of many terms, few others have those of one that is wanted
 

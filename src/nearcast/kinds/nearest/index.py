@@ -12,15 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import arrow
+from nearcast.common.arrays import arrow, frozen
 from nearcast.common.geo.shapes import EVERYWHERE
 from nearcast.common.op_schema import NEVER
 from nearcast.kinds.nearest.kernels.circles import circle_boxes, near_pairs, nearest_order
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.filing import WORLD
 from nearcast.storage.subscriptions.kernels.register import z_codes
 from nearcast.storage.subscriptions.pyramid import PYRAMID
-from nearcast.storage.subscriptions.rows import Rows, frozen
-from nearcast.storage.subscriptions.subscription_segment import Directory, Ends, Line, PostColumns, Segment
+from nearcast.storage.subscriptions.rows import Rows
+from nearcast.storage.subscriptions.subscription_segment import Directory, Ends, Line, Segment
 
 NOWHERE = -1.0  # the limit of a subscription that takes nothing more
 SHRUNK = 2.0  # times smaller than it was filed: then a circle is stale

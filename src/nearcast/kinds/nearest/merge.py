@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nearcast.common.arrays import chunk
 from nearcast.common.op_schema import NEVER
 from nearcast.engine.batch import Plan, open_segments
 from nearcast.engine.task_result import Report, Round
@@ -27,7 +28,7 @@ from nearcast.storage.bundle import bundle_table
 from nearcast.storage.files import open_table, write_table
 from nearcast.storage.manifest import DELETES, ENDS, NEAREST, RESULTS, SUBSCRIPTIONS, SegmentRef
 from nearcast.storage.outbox import ENTER, LEAVE, NEAREST_RESULTS, Results
-from nearcast.storage.posts.post_segment import are_deleted, chunk, post_fingerprints
+from nearcast.storage.posts.post_segment import are_deleted, post_fingerprints
 from nearcast.storage.posts.question import Question
 from nearcast.storage.subscriptions.rows import Rows
 from nearcast.storage.subscriptions.subscription_set import EndLog, read_logs

@@ -21,10 +21,11 @@ from nearcast.kinds.nearest.index import NOWHERE, Candidates, ClosestSet, Part, 
 from nearcast.kinds.nearest.state import NO_POSTS, Answers, AnswerSet
 from nearcast.storage.deletes import deletes_for
 from nearcast.storage.manifest import POSTS, SUBSCRIPTIONS, Manifest, SegmentRef
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.subscriptions.pair_predicates import predicates_hold
 from nearcast.storage.subscriptions.rows import Rows
-from nearcast.storage.subscriptions.subscription_segment import Line, Matches, PostColumns
+from nearcast.storage.subscriptions.subscription_segment import Line, Matches
 from nearcast.storage.subscriptions.subscription_set import ids_of, read_logs, standing_ends
 
 Taker = Callable[[np.ndarray], pa.Table]  # whole posts, by their numbers

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.engine.batch import Plan
 from nearcast.engine.task_result import Report
 from nearcast.kinds.relevance.buffer_share import Share
@@ -27,7 +28,6 @@ from nearcast.kinds.relevance.window_cache import open_window
 from nearcast.kinds.relevance.window_index import Keep
 from nearcast.storage.bundle import open_bundle
 from nearcast.storage.manifest import Manifest
-from nearcast.storage.subscriptions.rows import frozen
 
 AT_ONCE = 50_000  # buffers that are filled together
 ASKING_AT_ONCE = 200  # of those with conditions, each of which is checked for what any of them has found

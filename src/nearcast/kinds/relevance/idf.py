@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
-from nearcast.common.queries import RangeQuery
+from nearcast.kinds.range.query import RangeQuery
 from nearcast.kinds.relevance.idf_versions import SAMPLED, Counts, in_order, open_version, version_of, wanted_versions
 from nearcast.kinds.relevance.vectors import Idf
 from nearcast.language import encode_query
@@ -17,7 +18,6 @@ from nearcast.storage.posts.kernels.vocabulary import encode_terms
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question
 from nearcast.storage.posts.term_counts import Counting, count_terms
-from nearcast.storage.subscriptions.rows import frozen
 
 MOST_OPEN = 8
 

@@ -19,6 +19,7 @@ from functools import partial
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.kernels.batch_match import SHELF, by_row, collect, invert, verify
 from nearcast.kinds.relevance.kernels.posting_blocks import (
     BLOCK,
@@ -31,7 +32,6 @@ from nearcast.kinds.relevance.kernels.posting_blocks import (
 from nearcast.kinds.relevance.matcher import Matcher, Pairs, Standing
 from nearcast.kinds.relevance.term_ranks import Terms
 from nearcast.kinds.relevance.vectors import Tastes, Vectors
-from nearcast.storage.subscriptions.rows import frozen
 
 RULES = frozenset({"prefix", "blocks", "postings"})
 MOST_CANDIDATES = 1 << 21  # verified at a time

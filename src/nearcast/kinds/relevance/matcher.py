@@ -11,8 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.vectors import Tastes, Vectors
-from nearcast.storage.subscriptions.rows import frozen
 
 MOST_CHANGED = 0.1  # of the subscribers: beyond, all are indexed anew
 MOST_PARTS = 250

@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nearcast.common.arrays import frozen
 from nearcast.common.kernels.mix import fingerprints
 from nearcast.common.op_schema import BEGINNING
 from nearcast.storage.manifest import ARCHIVE, SegmentRef
 from nearcast.storage.posts.post_segment import PostSegment, post_fingerprints
 from nearcast.storage.posts.question import NOTHING
-from nearcast.storage.subscriptions.rows import frozen, is_text
+from nearcast.storage.subscriptions.rows import is_text
 
 if TYPE_CHECKING:
     from nearcast.reader.reader import Opened, Reader

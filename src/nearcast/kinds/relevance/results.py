@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import chunk
 from nearcast.engine.batch import Plan
 from nearcast.engine.task_result import Report
 from nearcast.kinds.relevance.ledger import Ledger
@@ -13,7 +14,7 @@ from nearcast.storage.bundle import bundle_table
 from nearcast.storage.files import write_table
 from nearcast.storage.manifest import RESULTS, SegmentRef
 from nearcast.storage.outbox import ENTER, LEAVE, RELEVANT_RESULTS, Results
-from nearcast.storage.posts.post_segment import chunk, post_fingerprints
+from nearcast.storage.posts.post_segment import post_fingerprints
 from nearcast.storage.subscriptions.subscription_set import ids_of
 
 

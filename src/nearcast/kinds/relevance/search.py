@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearcast.common.geo.distance import haversine_km
-from nearcast.common.queries import RelevantQuery
 from nearcast.kinds.relevance.idf import IdfSet
 from nearcast.kinds.relevance.kernels.relevant_posts import SLACK
 from nearcast.kinds.relevance.newest_posts import EVERYTHING, newest_posts
+from nearcast.kinds.relevance.query import RelevantQuery
 from nearcast.kinds.relevance.segment_search import Taste, scores_of, search_relevant
 from nearcast.reader.answer import Found, Hit, ordered, pick
 from nearcast.storage.dictionary import spelt

@@ -12,18 +12,18 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.expressions import Literal
 from nearcast.common.geo import containment as regions
 from nearcast.common.geo.shapes import Circle
-from nearcast.common.queries import RelevantQuery
 from nearcast.kinds.relevance.kernels.relevant_posts import SLACK, relevant_among, true_scores
+from nearcast.kinds.relevance.query import RelevantQuery
 from nearcast.kinds.relevance.vectors import Idf
 from nearcast.storage.posts.kernels.blocks import runs_touched
 from nearcast.storage.posts.kernels.postings import rows_in_runs
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import ANYTHING, NOTHING, Question, words_in
 from nearcast.storage.posts.range_search import Looked, search_range
-from nearcast.storage.subscriptions.rows import frozen
 
 LONG = 2_000  # posts of a list, from which on it is read by place
 SEEDED = 20_000  # from here on a few near posts are tried first, for what they rule out

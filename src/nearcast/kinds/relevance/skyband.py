@@ -20,11 +20,11 @@ from typing import Protocol
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.kernels.buffer_slots import CLASSES, LOW, members
 from nearcast.kinds.relevance.kernels.skyband_steps import MOVED, NEVER, STALE, holders, settle, touched
 from nearcast.kinds.relevance.skyband_policy import NO_LIMIT, Policy
 from nearcast.kinds.relevance.vectors import Numbered
-from nearcast.storage.subscriptions.rows import frozen
 
 COLUMNS = {
     "theta": np.float64,

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.geo.shapes import EVERYWHERE
 from nearcast.common.op_schema import BEGINNING, NEVER, RELEVANT
 from nearcast.engine.batch import Plan, open_segments
@@ -13,7 +14,7 @@ from nearcast.storage.bundle import bundle_table
 from nearcast.storage.files import write_table
 from nearcast.storage.manifest import ENDS, SUBSCRIPTIONS, Manifest, SegmentRef
 from nearcast.storage.subscriptions.pyramid import PYRAMID
-from nearcast.storage.subscriptions.rows import Rows, frozen, take_lists
+from nearcast.storage.subscriptions.rows import Rows, take_lists
 from nearcast.storage.subscriptions.subscription_segment import Directory, Segment
 from nearcast.storage.subscriptions.subscription_set import read_logs, standing_ends
 

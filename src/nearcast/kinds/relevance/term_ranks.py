@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.kernels.term_ranks import look_up, number_words, refile
 from nearcast.kinds.relevance.vectors import Tastes
-from nearcast.storage.subscriptions.rows import frozen
 
 SMALLEST = 1 << 10
 

@@ -8,8 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
+from nearcast.common.arrays import freeze, frozen
 from nearcast.kinds.relevance.kernels.score import rarities, weigh
-from nearcast.storage.subscriptions.rows import freeze, frozen, take_lists
+from nearcast.storage.subscriptions.rows import take_lists
 
 
 class Numbered(Protocol):

@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.kinds.relevance.subscribers import timeless
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.pair_predicates import predicates_hold
 from nearcast.storage.subscriptions.pyramid import PYRAMID
 from nearcast.storage.subscriptions.rows import Rows
-from nearcast.storage.subscriptions.subscription_segment import Matches, PostColumns, Segment
+from nearcast.storage.subscriptions.subscription_segment import Matches, Segment
 
 
 def meeting(rows: Rows, columns: PostColumns, take: Callable[[np.ndarray], pa.Table]) -> tuple[np.ndarray, np.ndarray]:

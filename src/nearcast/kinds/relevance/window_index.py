@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from nearcast.common.arrays import freeze, frozen
 from nearcast.kinds.relevance.kernels.pyramid_cells import z_order
 from nearcast.kinds.relevance.kernels.window_build import (
     BLOCK,
@@ -28,7 +29,7 @@ from nearcast.kinds.relevance.kernels.window_pools import FULL, finish
 from nearcast.kinds.relevance.kernels.window_search import GONE, search_part
 from nearcast.kinds.relevance.vectors import Numbered, Tastes, Vectors
 from nearcast.storage.posts.kernels.grouping import numbered
-from nearcast.storage.subscriptions.rows import freeze, frozen, take_lists
+from nearcast.storage.subscriptions.rows import take_lists
 
 FAN = 3  # parts are merged once the newer ones have so many times the posts of the oldest of them
 ABSENT = -1  # the order of a number that the ledger has not

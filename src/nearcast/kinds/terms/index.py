@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import frozen
 from nearcast.common.geo.shapes import EVERYWHERE
 from nearcast.kinds.terms.kernels.cell_reports import report_cells
 from nearcast.kinds.terms.kernels.tick_reports import MOST, cut_groups, report_groups
@@ -17,7 +18,7 @@ from nearcast.language import decode_code
 from nearcast.storage.posts.question import NOTHING, Question
 from nearcast.storage.subscriptions.filing import WORLD
 from nearcast.storage.subscriptions.kernels.register import z_codes
-from nearcast.storage.subscriptions.rows import Rows, frozen
+from nearcast.storage.subscriptions.rows import Rows
 
 SPREAD = 2.0  # times as large as its largest region may the bounding box of a group be
 MANY_ROWS, MANY_POSTS = 200, 20_000  # from which on tables of cells are made

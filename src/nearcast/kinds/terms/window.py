@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.terms.kernels.cell_tables import build_cells, sorted_codes
 from nearcast.kinds.terms.kernels.tick_reports import distinct_codes
 from nearcast.storage.lexicon import Lexicon, Speller
@@ -18,7 +19,7 @@ from nearcast.storage.posts.question import Question
 from nearcast.storage.posts.range_search import search_range
 from nearcast.storage.subscriptions.filing import WORLD
 from nearcast.storage.subscriptions.kernels.register import z_codes
-from nearcast.storage.subscriptions.rows import frozen, take_lists
+from nearcast.storage.subscriptions.rows import take_lists
 
 STALE = 0.5  # of what was taken from a segment may be too old, before that is left out
 FREQUENT = 8_192  # words that tables of cells have

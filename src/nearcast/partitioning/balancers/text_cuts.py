@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.partitioning.balancers.migration import RATIO, SIDE, Units, adjust, block_of, cells_of_block
 from nearcast.partitioning.moves import Loads, Move, imbalance, leaf_nodes, worker_loads
 from nearcast.partitioning.partition import BY_QUERY, SPACE, Partition
@@ -13,7 +14,6 @@ from nearcast.partitioning.redrawn import Leaf, Node, Redrawn, move_of, plain
 from nearcast.partitioning.router_sample import Sample
 from nearcast.partitioning.sample_tally import cells_of, rectangles_of
 from nearcast.storage.subscriptions.kernels.register import key_terms
-from nearcast.storage.subscriptions.rows import frozen
 
 CELLS = 8  # p: how many of the most loaded cells are looked at; "a small parameter"
 

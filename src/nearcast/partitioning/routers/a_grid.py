@@ -7,6 +7,7 @@ import heapq
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.partitioning.allocation import greedy
 from nearcast.partitioning.kernels.cell_sums import candidates
 from nearcast.partitioning.kernels.neighbours import neighbour_routes
@@ -16,7 +17,6 @@ from nearcast.partitioning.sample_tally import Extent, Rectangle, cells_of, exte
 from nearcast.partitioning.tiles import area, bounds, cuts, paint, rectangle, space_partition
 from nearcast.partitioning.worker_load import CANDIDATE, MATCH, MEASURED
 from nearcast.storage.subscriptions.kernels.register import key_terms
-from nearcast.storage.subscriptions.rows import frozen
 
 MOST_CELLS = 1000  # a side, as in §6
 MATCHING = 0.64  # of the queries that eq. 1 counts: those that a post was seen to match, of Q1 in the generated world

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.partitioning.kernels.word_division import count_words, merge_leaves
 from nearcast.partitioning.partition import Partition
 from nearcast.partitioning.router_sample import Sample
 from nearcast.partitioning.sample_tally import Rectangle
 from nearcast.partitioning.text_division import by_metric, partition_of
 from nearcast.partitioning.worker_load import MEASURED, MOST, Costs, Part, Traffic
-from nearcast.storage.subscriptions.rows import frozen
 
 SIGMA = 1.2
 DELTA = 0.5

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
 from nearcast.partitioning.cost_model import Prices
 from nearcast.partitioning.karmarkar_karp import karmarkar_karp
@@ -32,7 +33,7 @@ from nearcast.partitioning.qt_split import BITS, Node, Planter, plant
 from nearcast.partitioning.query_statistics import Statistics
 from nearcast.partitioning.router_sample import Sample
 from nearcast.partitioning.sample_tally import CELLS
-from nearcast.storage.subscriptions.rows import frozen, take_lists
+from nearcast.storage.subscriptions.rows import take_lists
 
 THETA = 64
 WAYS = ("best", "greedy", "space", "text")

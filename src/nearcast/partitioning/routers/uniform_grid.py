@@ -4,11 +4,11 @@
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.kernels.grid import grid_leaves
 from nearcast.partitioning.allocation import greedy
 from nearcast.partitioning.partition import SPACE, Partition
 from nearcast.partitioning.router_sample import Sample
-from nearcast.storage.subscriptions.rows import frozen
 
 CELLS = 64  # a side, as in PS2Stream §VI-B
 WORLD = (-180.0, -90.0, 360.0, 180.0)

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.common.arrow_arrays import arrow, numbers
+from nearcast.common.arrays import arrow, chunk, numbers
 from nearcast.sources.derive.protocol import Given
 from nearcast.sources.world.cities import CITIES
-from nearcast.storage.posts.post_segment import chunk
 
 
 class Place:

@@ -8,11 +8,11 @@ from zipfile import BadZipFile
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.sources.derive.protocol import Given
 from nearcast.sources.kernels.topics import PARTS, topics_of
-from nearcast.storage.subscriptions.rows import frozen
 
 TABLE_TO = 32.0  # a post with more words on one topic is far beyond where digamma bends
 

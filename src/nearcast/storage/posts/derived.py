@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import arrow, numbers
+from nearcast.common.arrays import arrow, chunk, numbers
 from nearcast.common.post_schema import ATTRIBUTE_KINDS, attribute_column, attribute_of
-from nearcast.storage.posts.post_segment import PostSegment, chunk
+from nearcast.storage.posts.post_segment import PostSegment
 
 DERIVED: dict[str, str] = {"date": "t", "hour": "t", "minute": "t", "weekday": "i", "length": "i", "cell": "s"}
 

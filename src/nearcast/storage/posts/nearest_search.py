@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.storage.posts.kernels.blocks import BLOCK
 from nearcast.storage.posts.kernels.segment_group import IN_LISTS, TOO_FAR, nearest_in
 from nearcast.storage.posts.question import Question
 from nearcast.storage.posts.range_search import Looked, left_out
 from nearcast.storage.posts.segment_group import Several, words_in_several
-from nearcast.storage.subscriptions.rows import frozen
 
 NO_DRIVER = frozen(np.array([-1], np.int64))
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import arrow, numbers
+from nearcast.common.arrays import arrow, chunk, frozen, numbers
 from nearcast.common.kernels.packing import exact_places, fixed_places, pack_integers
 from nearcast.storage.bundle import Arrays
 from nearcast.storage.posts.kernels.blocks import build_tree
@@ -25,7 +25,7 @@ from nearcast.storage.posts.kernels.texts import encode_texts, learn_symbols
 from nearcast.storage.posts.kernels.vocabulary import encode_terms, recode_terms
 from nearcast.storage.subscriptions.filing import WORLD
 from nearcast.storage.subscriptions.kernels.register import z_codes
-from nearcast.storage.subscriptions.rows import frozen, optional_strings
+from nearcast.storage.subscriptions.rows import optional_strings
 
 LISTED_ROWS = 2_000  # from here on a fresh segment has inverted lists: they cost little, and a scan adds up
 MOST_BYTES = 1 << 31
@@ -39,13 +39,6 @@ class Vocabulary:
 
     terms: np.ndarray
     counts: np.ndarray
-
-
-def chunk(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array; no copy where it has one chunk."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def place_order(table: pa.Table) -> np.ndarray:

@@ -14,19 +14,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import arrow, numbers, open_arrays
+from nearcast.common.arrays import arrow, chunk, frozen, numbers, open_arrays
 from nearcast.common.kernels.mix import fingerprints
 from nearcast.common.kernels.packing import take_integers, take_places
 from nearcast.common.post_schema import no_rows
 from nearcast.storage.bundle import Arrays, bundle_table
 from nearcast.storage.files import write_table
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.posts.kernels.check import rows_with_ids
 from nearcast.storage.posts.kernels.forward import forward_codes
 from nearcast.storage.posts.kernels.texts import decode_texts
 from nearcast.storage.posts.kernels.vocabulary import find_terms
-from nearcast.storage.posts.post_layout import Vocabulary, chunk, lay_out, place_order
-from nearcast.storage.subscriptions.rows import frozen, is_text
-from nearcast.storage.subscriptions.subscription_segment import PostColumns
+from nearcast.storage.posts.post_layout import Vocabulary, lay_out, place_order
+from nearcast.storage.subscriptions.rows import is_text
 
 __all__ = ["PostSegment", "Vocabulary", "are_deleted", "chunk", "post_fingerprints", "write_posts"]
 

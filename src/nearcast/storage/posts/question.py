@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.expressions import Conjunction
 from nearcast.common.op_schema import CODE_LAST, CODE_NEGATIVE
 from nearcast.common.post_schema import ATTRIBUTE_KINDS, attribute_column
 from nearcast.language import decode_code
 from nearcast.storage.posts.attributes import names_in
 from nearcast.storage.posts.post_segment import PostSegment
-from nearcast.storage.subscriptions.rows import frozen
 
 NOTHING = frozen(np.empty(0, np.int64))
 ONE_WORD = 1 | CODE_LAST  # the header of a literal that is all of an expression

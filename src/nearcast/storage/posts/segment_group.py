@@ -9,11 +9,12 @@ from threading import Lock
 
 import numpy as np
 
+from nearcast.common.arrays import freeze, frozen
 from nearcast.storage.posts.kernels.segment_group import FIELDS, WIDTH, codes_in, within_reach
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NO_CODE, NOTHING, ONE_WORD, Question, words_of
 from nearcast.storage.posts.shortcuts import reads_together
-from nearcast.storage.subscriptions.rows import freeze, frozen, take_lists
+from nearcast.storage.subscriptions.rows import take_lists
 
 
 class Several:

@@ -12,6 +12,7 @@ from enum import IntEnum
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.storage.posts.kernels.counting import count_rows, nth_largest
 from nearcast.storage.posts.kernels.half_bytes import COMMON, FREQUENT
 from nearcast.storage.posts.kernels.head_words import HEAD
@@ -20,7 +21,6 @@ from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NO_CODE, NOTHING, Question
 from nearcast.storage.posts.range_search import Looked, left_out, search_range_in
 from nearcast.storage.posts.segment_group import Several
-from nearcast.storage.subscriptions.rows import frozen
 
 SMALL = 20  # a segment with fewer than one of so many posts is a small one
 FEW_WANTED = HEAD // 2  # words, for which the HEAD of most segments is likely to do

@@ -8,12 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import arrow, numbers
+from nearcast.common.arrays import arrow, freeze, frozen, numbers
 from nearcast.common.kernels.hashing import hash_strings
 from nearcast.common.post_schema import ATTRIBUTE_KINDS, attribute_column
 from nearcast.kinds.aggregates.groups import MISSING, REAL, STRING, TIME, TRUTH, WHOLE, Spelling
 from nearcast.storage.posts.kernels.grouping import numbered, paired
-from nearcast.storage.subscriptions.rows import freeze, frozen
 
 KIND_OF = {"i": WHOLE, "f": REAL, "b": TRUTH, "s": STRING, "t": TIME, "j": STRING}
 PLACE_OF = np.array([0, 0, 1, 2, 3, 4])  # numbers before times before strings before truth values; nulls last

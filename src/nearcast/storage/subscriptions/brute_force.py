@@ -11,8 +11,9 @@ from nearcast.common.geo import containment as regions
 from nearcast.common.geo.shapes import Region
 from nearcast.common.op_schema import BEGINNING, NEVER
 from nearcast.language.encode import decode_code
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.rows import Rows
-from nearcast.storage.subscriptions.subscription_segment import Ends, Matches, PostColumns
+from nearcast.storage.subscriptions.subscription_segment import Ends, Matches
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ The papers' indexes differ in where they file a subscription, never in what they
 from typing import TYPE_CHECKING, Protocol
 
 from nearcast.common.op_schema import NEVER
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.brute_force import BruteForce
 from nearcast.storage.subscriptions.rows import Rows
-from nearcast.storage.subscriptions.subscription_segment import Ends, Matches, PostColumns, Segment
+from nearcast.storage.subscriptions.subscription_segment import Ends, Matches, Segment
 
 
 class SubscriptionIndex(Protocol):

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import freeze, frozen
 from nearcast.common.kernels.mix import id_keys
 
 SPECIAL = {"points": 3, "beats": 4, "tastes": 7}  # columns, and their width, that are empty where no row needs them
@@ -142,22 +142,6 @@ class Rows:
         homes = rows.home.copy()  # a copy may be home in a segment that is not the first
         homes[first] = np.maximum.reduceat(rows.home[np.argsort(rows.seq, kind="stable")], run_starts(rows.seq))
         return cls(**{**rows.__dict__, "home": homes}).take(first)
-
-
-def frozen(array: np.ndarray) -> np.ndarray:
-    """A read-only view, as arrays mapped from files are: so that Numba compiles each kernel for one kind of array
-    only.
-    """
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def freeze(columns: Any) -> None:
-    """Freeze every array of a (frozen) dataclass."""
-    for name, value in vars(columns).items():
-        if isinstance(value, np.ndarray) and value.flags.writeable:
-            object.__setattr__(columns, name, frozen(value))
 
 
 def run_starts(values: np.ndarray) -> np.ndarray:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import freeze, frozen
 from nearcast.common.kernels.grid import set_bits
 from nearcast.common.op_schema import NEVER
+from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.filing import WORLD, Filing
 from nearcast.storage.subscriptions.kernels.directory import laid_keys, lay_out, merge_sorted
 from nearcast.storage.subscriptions.kernels.match import (
@@ -22,32 +24,9 @@ from nearcast.storage.subscriptions.kernels.match import (
     row_ends,
 )
 from nearcast.storage.subscriptions.kernels.register import cover, key_terms, met_twice, z_codes
-from nearcast.storage.subscriptions.rows import Rows, freeze, frozen, hashed_order, packed_order
+from nearcast.storage.subscriptions.rows import Rows, hashed_order, packed_order
 
 RECORDED = {"boxes": 0, "seq": SEQ, "start": START, "end": END}  # columns of rows that lie in records on disk
-
-
-@dataclass(frozen=True)
-class PostColumns:
-    """What matching needs of a batch of posts; `terms` in the order of the text, `offsets` one longer than the
-    posts.
-    """
-
-    lon: np.ndarray
-    lat: np.ndarray
-    ts: np.ndarray
-    terms: np.ndarray
-    offsets: np.ndarray
-
-    def __post_init__(self) -> None:
-        freeze(self)
-
-    def __len__(self) -> int:
-        return len(self.ts)
-
-    def z_order(self) -> np.ndarray:
-        """The posts along the Z-order curve, in which segments are laid out."""
-        return np.argsort(z_codes(self.lon, self.lat, np.array(WORLD)))
 
 
 @dataclass(frozen=True)

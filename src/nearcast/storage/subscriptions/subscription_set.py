@@ -12,13 +12,15 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from nearcast.common.arrays import freeze
 from nearcast.common.kernels.lookup import latest_rows, rows_of_versions, sorted_members
 from nearcast.common.op_schema import BEGINNING, NEVER
 from nearcast.storage.bundle import open_bundle
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import ENDS, Manifest
-from nearcast.storage.subscriptions.rows import Rows, freeze
-from nearcast.storage.subscriptions.subscription_segment import Directory, Ends, Line, Matches, PostColumns, Segment
+from nearcast.storage.post_columns import PostColumns
+from nearcast.storage.subscriptions.rows import Rows
+from nearcast.storage.subscriptions.subscription_segment import Directory, Ends, Line, Matches, Segment
 
 FEW_ROWS = 150_000
 OVERLAY_ROWS = 400_000

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.common.geo.containment import contains
 from nearcast.common.geo.shapes import Circle, Rect
 from nearcast.kinds.aggregates.cache.border_posts import (
@@ -20,7 +21,6 @@ from nearcast.kinds.aggregates.cache.border_posts import (
 )
 from nearcast.kinds.aggregates.cache.learning import Holdings
 from nearcast.kinds.aggregates.cache.nodes import box
-from nearcast.storage.subscriptions.rows import frozen
 from tests.kinds.aggregates.cache.test_nodes import question, segment
 
 NODE = 1 << 8 | 0b11010010  # a cell of 22.5° × 11.25°

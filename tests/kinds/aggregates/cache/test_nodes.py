@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.common.geo.containment import contains, encode
 from nearcast.common.geo.shapes import Circle, Polygon, Rect, Region
 from nearcast.common.op_schema import BEGINNING, NEVER
@@ -15,7 +16,6 @@ from nearcast.kinds.aggregates.cache.nodes import ROOT, Quadtree, box, depth, sp
 from nearcast.kinds.aggregates.kernels.quadtree import cell_codes, choose
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question
-from nearcast.storage.subscriptions.rows import frozen
 
 EDGES = [-180.0, -90.0, 0.0, 90.0, 180.0, np.nextafter(0.0, -1), np.nextafter(90.0, 0), 45 / 8192, -45 / 8192]
 lons = st.floats(-180, 180) | st.sampled_from(EDGES)

@@ -13,19 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.common.arrays import frozen
 from nearcast.common.expressions import Phrase
 from nearcast.common.geo.shapes import Circle, Rect
-from nearcast.common.queries import AggregateQuery, Measure, Output, Predicate, TimeBound
+from nearcast.common.queries import Predicate, TimeBound
 from nearcast.kinds.aggregates.answer_rows import shape_of
 from nearcast.kinds.aggregates.cache import nodes, selection
 from nearcast.kinds.aggregates.cache import plan as answer
 from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
 from nearcast.kinds.aggregates.cache.snapshot import Segments, Snapshots
 from nearcast.kinds.aggregates.groups import STRING, Groups, Shape
+from nearcast.kinds.aggregates.query import AggregateQuery, Measure, Output
 from nearcast.language import encode_query
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NOTHING, Question
-from nearcast.storage.subscriptions.rows import frozen
 from tests.oracles.aggregate_cases import NOON, aggregates, random_posts
 from tests.reader.searched_state import table_of, with_words
 

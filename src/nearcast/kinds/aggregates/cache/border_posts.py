@@ -17,13 +17,13 @@ from functools import cached_property
 
 import numpy as np
 
+from nearcast.common.arrays import freeze, frozen
 from nearcast.common.op_schema import BEGINNING, NEVER
 from nearcast.kinds.aggregates.cache.nodes import span
 from nearcast.kinds.aggregates.kernels.border_regions import NO_REGION, SLOTS, all_options, gather, reaches
 from nearcast.kinds.aggregates.kernels.quadtree import cell_codes, rows_in_nodes
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NO_CODE, NOTHING, Question
-from nearcast.storage.subscriptions.rows import freeze, frozen
 
 POST_BYTES = 16  # a row number and its reach
 ANYWHERE = (0, -180.0, -90.0, 180.0, 90.0, frozen(np.empty(0)))

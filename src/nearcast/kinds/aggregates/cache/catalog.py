@@ -7,12 +7,12 @@ from typing import TypeVar
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.cache.border_posts import Borders
 from nearcast.kinds.aggregates.cache.nodes import ROOT, Cover, Quadtree, span
 from nearcast.kinds.aggregates.cache.views import EVERY_PLACE, Need, View, Where, where
 from nearcast.kinds.aggregates.kernels.quadtree import choose
 from nearcast.storage.posts.question import Question
-from nearcast.storage.subscriptions.rows import frozen
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
 from nearcast.kinds.aggregates.cache.border_posts import (
     POST_BYTES,
@@ -33,7 +34,6 @@ from nearcast.kinds.aggregates.cache.views import EVERY_PLACE, MINUTE, Need, Spe
 from nearcast.kinds.aggregates.kernels.border_regions import SLOTS, reaches
 from nearcast.kinds.aggregates.kernels.quadtree import cell_codes
 from nearcast.storage.posts.post_segment import PostSegment
-from nearcast.storage.subscriptions.rows import frozen
 
 MOST_NODES = 4_000  # overlapped nodes whose borders are considered, those most often asked for
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.kernels.quadtree import cell_codes, cover, node_box, node_span, posts_in
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question
-from nearcast.storage.subscriptions.rows import frozen
 
 ROOT = 1
 SAMPLE = 1_000_000  # posts

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.cache.border_posts import Borders
 from nearcast.kinds.aggregates.cache.cached_groups import Partial, combined, part_of
 from nearcast.kinds.aggregates.cache.catalog import Catalog, Usable
@@ -23,7 +24,6 @@ from nearcast.kinds.aggregates.kernels.quadtree import cell_codes, rows_in_nodes
 from nearcast.storage.posts.kernels.check import check_rows
 from nearcast.storage.posts.question import Question, words_in
 from nearcast.storage.posts.range_search import Looked, meets_predicates, search_range
-from nearcast.storage.subscriptions.rows import frozen
 
 NOTHING_USABLE = Usable.of(())
 NO_ROWS = frozen(np.empty(0, np.int64))

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.common.arrow_arrays import arrow
+from nearcast.common.arrays import arrow, frozen
 from nearcast.common.expressions import Conjunction
 from nearcast.common.geo.shapes import EVERYWHERE, RECT
 from nearcast.common.op_schema import BEGINNING, NEVER
@@ -34,7 +34,6 @@ from nearcast.storage.posts.attributes import names_in, satisfied
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question
 from nearcast.storage.posts.values import NO_STRINGS, Values, number_values
-from nearcast.storage.subscriptions.rows import frozen
 
 MINUTE = "minute"
 NO_TERMS, SUMMARY, EXACT = range(3)  # what a view keeps of terms

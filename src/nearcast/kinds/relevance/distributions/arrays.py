@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.kernels.distribution import taste_keys
 from nearcast.kinds.relevance.vectors import Tastes, Vectors
-from nearcast.storage.subscriptions.rows import frozen
 
 
 def as_kind(array: np.ndarray, kind: type) -> np.ndarray:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.common.arrays import freeze
 from nearcast.kinds.relevance.distributions.arrays import as_kind
 from nearcast.kinds.relevance.distributions.vocabulary import least
 from nearcast.kinds.relevance.kernels.distribution import dealt, leaves_at
-from nearcast.storage.subscriptions.rows import freeze
 
 LEAF = -1
 COLUMNS = ("axis", "cut", "low", "high")

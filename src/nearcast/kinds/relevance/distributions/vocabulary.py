@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.common.arrays import freeze
 from nearcast.kinds.relevance.distributions.arrays import as_kind
 from nearcast.kinds.relevance.kernels.distribution import loose_prefixes, ranks_of
 from nearcast.kinds.relevance.vectors import Tastes
-from nearcast.storage.subscriptions.rows import freeze, is_first
+from nearcast.storage.subscriptions.rows import is_first
 
 Pairs = tuple[np.ndarray, np.ndarray]  # rows and ranks of words, by row, then by rank
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearcast.common.arrays import freeze
 from nearcast.kinds.relevance.distributions.arrays import as_kind
 from nearcast.kinds.relevance.distributions.protocol import Arrays
 from nearcast.kinds.relevance.distributions.vocabulary import Vocabulary
 from nearcast.kinds.relevance.kernels.distribution import mark
 from nearcast.kinds.relevance.vectors import Tastes, Vectors
-from nearcast.storage.subscriptions.rows import freeze
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""NumPy arrays as Arrow ones and back without a copy, and without pandas, which `pyarrow.array` and `to_numpy` import:
-half a second and more at a first search.
+"""NumPy arrays as kernels take them, and as Arrow ones and back without a copy; without pandas, which `pyarrow.array`
+and `to_numpy` import: half a second and more at a first search.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,3 +38,26 @@ def open_arrays(path: Path) -> "dict[str, np.ndarray | pa.StringArray]":
     lists = zip(batch.schema.names, batch.columns, strict=True)
     values = {name: column.values for name, column in lists}
     return {name: each if pa.types.is_string(each.type) else numbers(each) for name, each in values.items()}
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """A read-only view, as arrays mapped from files are: so that Numba compiles each kernel for one kind of array
+    only.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def freeze(columns: Any) -> None:
+    """Freeze every array of a (frozen) dataclass."""
+    for name, value in vars(columns).items():
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            object.__setattr__(columns, name, frozen(value))
+
+
+def chunk(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array; no copy where it has one chunk."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
