@@ -16,7 +16,8 @@ from matplotlib.patches import PathPatch
 
 from nearcast.cli.partition_map import ABOVE, BELOW, LEFT, RIGHT, WIDE, borders, degree, draw, paint, runs, spans
 from nearcast.cli.plan_command import summary
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.partitioning.partition import BY_QUERY, SPACE, Partition
 from nearcast.storage.directory import StateDirectory
@@ -158,8 +159,8 @@ def make_state(root: Path, router: str) -> Path:
     state, settings = StateDirectory(root), Settings(workers=3, router=router)
     sample = posts((1, 0, "flood in the subway", {}), (2, 1, "coffee", {}))
     begin(state, settings, sample)
-    run_batch(state, settings, ops=ops({"op": "subscribe", "id": 1, "sql": "SELECT * FROM stream"}))
-    run_batch(state, settings, posts=[sample])
+    run_locally(state, settings, ops=ops({"op": "subscribe", "id": 1, "sql": "SELECT * FROM stream"}))
+    run_locally(state, settings, posts=[sample])
     return root
 
 

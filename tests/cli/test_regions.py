@@ -11,7 +11,8 @@ import pytest
 
 from nearcast.common.errors import BadInput
 from nearcast.common.geo.shapes import Circle, Rect
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.reader.results import read_results
 from nearcast.reader.state import State
@@ -128,12 +129,12 @@ def test_a_subscription_keeps_the_region_that_the_name_stood_for(state: Path) ->
     unknown = {"op": "subscribe", "id": 6, "id_text": "unknown", "sql": sql.replace("R", "S")}
     search = {"op": "search", "id": 7, "id_text": "s2", "sql": "SELECT id FROM stream WHERE loc INSIDE R LIMIT 1"}
     before = directory.newest().counts.get("rejects", 0)
-    run_batch(directory, settings, ops=ops(named, unknown, search))
+    run_locally(directory, settings, ops=ops(named, unknown, search))
     assert directory.newest().counts["rejects"] == before + 1
     regions.add("R", LONDON)
-    run_batch(directory, settings, posts=[posts((9, 5, "snow", {}))])
+    run_locally(directory, settings, posts=[posts((9, 5, "snow", {}))])
     regions.remove("R")
-    run_batch(directory, settings, posts=[posts((10, 6, "more snow", {}))])
+    run_locally(directory, settings, posts=[posts((10, 6, "more snow", {}))])
     found = list(read_results(directory))
     assert [row["post_id"] for row in found if row["query_id"] == "named"] == [9, 10]
     assert [row["rows"] for row in found if row["query_id"] == "s2"] == [[{"id": 4}]]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from nearcast.cli.options import duration, spelt_length
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.storage.directory import StateDirectory
 from tests.cli.conftest import Said
@@ -26,7 +27,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     begin(directory, settings)
     texts = ("flood in the subway", "coffee", "flood, coffee", "flood and rain")
     for n, text in enumerate(texts):
-        run_batch(directory, settings, posts=[posts((n, 9 * n, text, {}))])
+        run_locally(directory, settings, posts=[posts((n, 9 * n, text, {}))])
     return root
 
 

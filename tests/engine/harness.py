@@ -14,7 +14,8 @@ from nearcast.common.geo.distance import haversine_km
 from nearcast.common.kernels.hashing import hash_strings
 from nearcast.common.kernels.mix import id_keys
 from nearcast.engine.align import align
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.kinds.nearest.query import NearestQuery
 from nearcast.kinds.nearest.state import AnswerSet
@@ -91,7 +92,7 @@ def start(state: StateDirectory, settings: Settings, posts: list[dict[str, Any]]
 def step(state: StateDirectory, settings: Settings, batch: Batch) -> Manifest:
     tables, rejects = posts_tables(batch.posts) if batch.posts else ([], None)
     ops = ops_table(batch.ops) if batch.ops else None
-    return run_batch(state, settings, tables, ops, rejects, arrival=batch.arrival)
+    return run_locally(state, settings, tables, ops, rejects, arrival=batch.arrival)
 
 
 def outbox(state: StateDirectory, kind: int = MATCH) -> Counter[Result]:

@@ -13,9 +13,9 @@ import pytest
 from nearcast.common.errors import BadInput
 from nearcast.common.op_schema import NEVER
 from nearcast.engine import rebalancing as balance
-from nearcast.engine.align import align, ranges
+from nearcast.engine.align import align, placed
 from nearcast.engine.balance_strategies import NAMES, check_balance, decide, picked
-from nearcast.engine.batch import Plan, open_segments
+from nearcast.engine.batch import BatchPlan, open_segments
 from nearcast.engine.load_notes import KEPT
 from nearcast.engine.measured_load import Measured
 from nearcast.engine.rebalancing import adjust
@@ -52,9 +52,9 @@ def made_by_hand() -> Iterator[None]:
         del routers()[name]
 
 
-def plan_of(state: StateDirectory, settings: Settings) -> Plan:
+def plan_of(state: StateDirectory, settings: Settings) -> BatchPlan:
     manifest = state.newest()
-    return Plan(str(state.root), manifest, settings, manifest.batch)
+    return BatchPlan(str(state.root), manifest, settings, manifest.batch)
 
 
 def move_to(partition: Partition, old: Partition) -> Move:
@@ -63,32 +63,32 @@ def move_to(partition: Partition, old: Partition) -> Move:
     return Move("forced", "a test", partition, loads, 0, 0, np.ones(1), worker_loads(partition, partition.load))
 
 
-def reowned(plan: Plan, random: Random) -> Move:
+def reowned(plan: BatchPlan, random: Random) -> Move:
     """All leaves to anyone."""
     old = plan.router.partition
     owner = np.array([random.randrange(plan.settings.workers) for _ in range(old.leaves)], np.int32)
     return move_to(replace(old, owner=owner, workers=plan.settings.workers), old)
 
 
-def another(plan: Plan, random: Random) -> Move:
+def another(plan: BatchPlan, random: Random) -> Move:
     """Any router's partition of what the state holds."""
     new = build(random.choice(list(routers())), own_sample(plan), plan.settings.workers)
     return move_to(replace(new, name=plan.router.name), plan.router.partition)
 
 
-def gradual(plan: Plan, random: Random) -> Move:
+def gradual(plan: BatchPlan, random: Random) -> Move:
     """A partition that comes to stand beside the one there is."""
     return replace(another(plan, random), gradual=True)
 
 
-def any_move(plan: Plan, random: Random) -> Move:
+def any_move(plan: BatchPlan, random: Random) -> Move:
     return random.choice((reowned, reowned, another, gradual))(plan, random)
 
 
 def check_kept(state: StateDirectory, settings: Settings) -> None:
     """Every worker has each subscription that its leaves keep and that has a time to live, once."""
     plan = plan_of(state, settings)
-    refs = ranges(plan.manifest)
+    refs = placed(plan.manifest)
     parts = open_segments(plan, [ref.name for ref in refs])
     ends = standing_ends(parts, read_logs(state, plan.manifest))
     first = NEVER if plan.manifest.first_post is None else plan.manifest.first_post
@@ -114,7 +114,7 @@ def run(
     root: Path,
     settings: Settings,
     batches: list[Batch],
-    moves: Callable[[Plan], Move | None],
+    moves: Callable[[BatchPlan], Move | None],
     seen: list[dict[str, Any]] | None = None,
 ) -> StateDirectory:
     """A state after these batches, with a move after each."""
@@ -194,7 +194,7 @@ def test_every_strategy_leaves_all_as_it_is(
     batches, oracle = random_batches(77, 8)
     settings = Settings(workers=WORKERS, router=router)
 
-    def decided(plan: Plan) -> Move | None:
+    def decided(plan: BatchPlan) -> Move | None:
         if not plan.manifest.of(STATISTICS):
             return None
         move = decide(strategy, Measured(plan), 1.01)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.engine.warmup import SUBSCRIPTION as SQL
 from nearcast.reader.current_answer import read_current
@@ -80,9 +81,9 @@ def stream(state: StateDirectory, settings: Settings, until: int = BATCHES) -> N
             ops += [{"op": "subscribe", "id": f"a{batch % 6}", "sql": AGGREGATES.format(window)}]
             ops += [{"op": "delete", "id": batch * A_BATCH - 7}] if batch else []
             ops += [{"op": "unsubscribe", "id": f"q{batch - 4}"}] if batch >= 4 else []
-            run_batch(state, settings, ops=ops_table(ops))
+            run_locally(state, settings, ops=ops_table(ops))
         else:
-            run_batch(state, settings, posts=[posts.slice((batch - 1) * A_BATCH, 2 * A_BATCH)])
+            run_locally(state, settings, posts=[posts.slice((batch - 1) * A_BATCH, 2 * A_BATCH)])
         if batch % 3 == 0:
             sweep(state, grace=0.0)
 
@@ -144,6 +145,6 @@ def test_a_full_disk_stops_a_batch_and_the_next_try_succeeds(tmp_path: Path, mon
     with monkeypatch.context() as patch:
         patch.setattr(files.pa.ipc, "new_file", full)
         with pytest.raises(OSError, match="No space left"):
-            run_batch(state, settings, posts=[posts])
+            run_locally(state, settings, posts=[posts])
     assert state.newest().batch == -1
-    assert run_batch(state, settings, posts=[posts]).counts["stored"] == 100
+    assert run_locally(state, settings, posts=[posts]).counts["stored"] == 100

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nearcast.engine.align import align
-from nearcast.engine.local import begin
+from nearcast.engine.begin import begin
 from nearcast.engine.settings import Settings
 from nearcast.partitioning.routers.registry import Router, routers
 from nearcast.reader.reader import Reader

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from nearcast.common.text.tokenizer import Tokenizer
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.engine.keyword_lists import FILES
 from nearcast.engine.rebalancing import adjust
 from nearcast.engine.settings import Settings
@@ -45,8 +45,8 @@ def two() -> Iterator[None]:
     del routers()["two"]
 
 
-def plan_of(state: StateDirectory, settings: Settings) -> Plan:
-    return Plan(str(state.root), state.newest(), settings, state.newest().batch)
+def plan_of(state: StateDirectory, settings: Settings) -> BatchPlan:
+    return BatchPlan(str(state.root), state.newest(), settings, state.newest().batch)
 
 
 def lists(state: StateDirectory, settings: Settings) -> list[set[int]]:

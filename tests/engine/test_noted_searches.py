@@ -10,9 +10,9 @@ import pytest
 
 from nearcast.common.op_schema import NEVER
 from nearcast.common.text.tokenizer import Tokenizer
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.begin import begin
 from nearcast.engine.load_notes import KEPT
-from nearcast.engine.local import begin
 from nearcast.engine.measured_load import Measured
 from nearcast.engine.noted_searches import HALF_LIFE, SAMPLED, joined, no_queries, open_searches
 from nearcast.engine.samples import op_sample, own_sample
@@ -38,13 +38,13 @@ def asked(op: str, *texts: str) -> list[dict[str, Any]]:
     return [{"op": op, "id": f"{op}{number}", "sql": sql} for number, sql in enumerate(texts)]
 
 
-def state_with(root: Path, batches: Sequence[list[dict[str, Any]]], settings: Settings = SETTINGS) -> Plan:
+def state_with(root: Path, batches: Sequence[list[dict[str, Any]]], settings: Settings = SETTINGS) -> BatchPlan:
     state = StateDirectory(root)
     start(state, settings, [{"id": 0, "ts": NOON, "lon": 0.0, "lat": 0.0, "text": "smoke"}, post(1, 1, "ash")])
     step(state, settings, Batch([], [post(2, 2, "smoke and ash")]))
     for ops in batches:
         step(state, settings, Batch(ops, []))
-    return Plan(str(root), state.newest(), settings, state.newest().batch)
+    return BatchPlan(str(root), state.newest(), settings, state.newest().batch)
 
 
 def test_a_search_is_noted_with_its_type_place_words_and_window(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_qt_tree_is_cut_by_words_where_searches_ask_for_them(tmp_path: Path) -
     ]
     state = StateDirectory(tmp_path)
     begin(state, SETTINGS, posts_tables(posts)[0][0], ops_table(ops))
-    partition = Plan(str(tmp_path), state.newest(), SETTINGS).router.partition
+    partition = BatchPlan(str(tmp_path), state.newest(), SETTINGS).router.partition
     assert (partition.kind == BY_POST).any() and len(partition.keywords)
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from nearcast.common.op_schema import NEVER, OPS, RANGE, SEARCH, SUBSCRIBE
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine import packets as kinds
-from nearcast.engine.batch import Plan
-from nearcast.engine.local import begin
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.begin import begin
 from nearcast.engine.op_encoding import encode_ops, file_ops
 from nearcast.engine.op_packets import HEAD, HOME, KEEPS, Share, pack_ops, unpack_ops
 from nearcast.engine.op_resolution import resolve
 from nearcast.engine.settings import Settings
-from nearcast.kinds.nearest.standing import newest_only
+from nearcast.kinds.nearest.filing import newest_only
 from nearcast.sources.op_records import normalise_ops
 from nearcast.sources.raw import Raw, reject_table
 from nearcast.storage.directory import StateDirectory
@@ -55,16 +55,16 @@ def encoded(records: list[dict[str, Any]]) -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Plan]:
+def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[int, BatchPlan]:
     made = {}
     for workers in (1, 2, 11):
         state = StateDirectory(tmp_path_factory.mktemp("state") / str(workers))
         begin(state, chosen := Settings(workers=workers))
-        made[workers] = Plan(str(state.root), state.newest(), chosen, 1)
+        made[workers] = BatchPlan(str(state.root), state.newest(), chosen, 1)
     return made
 
 
-def sent(plan: Plan, splits: list[pa.Table]) -> list[tuple[pa.Table, Share]]:
+def sent(plan: BatchPlan, splits: list[pa.Table]) -> list[tuple[pa.Table, Share]]:
     """What each worker gets of ops that came in some splits, in pieces of two, whose packets arrive last first."""
     inboxes: list[list[bytes]] = [[] for _ in range(plan.settings.workers)]
     for order, ops in enumerate(splits):
@@ -84,7 +84,7 @@ def sent(plan: Plan, splits: list[pa.Table]) -> list[tuple[pa.Table, Share]]:
     st.sampled_from([1, 2, 11]),
 )
 def test_heads_come_to_all_and_queries_to_those_they_concern(
-    plans: dict[int, Plan], split: list[list[dict[str, Any]]], workers: int
+    plans: dict[int, BatchPlan], split: list[list[dict[str, Any]]], workers: int
 ) -> None:
     numbered = iter(range(100))
     splits = [encoded([{**record, "id": next(numbered)} for record in part]) for part in split]
@@ -111,7 +111,7 @@ def test_heads_come_to_all_and_queries_to_those_they_concern(
     assert all(n == 1 for n, row in zip(homes, rows, strict=True) if row["op"] == SUBSCRIBE and row["asks"] == RANGE)
 
 
-def test_columns_that_say_nothing_do_not_travel(plans: dict[int, Plan]) -> None:
+def test_columns_that_say_nothing_do_not_travel(plans: dict[int, BatchPlan]) -> None:
     ops = encoded([{"op": "subscribe", "id": 1, "sql": RECORDS[3]["sql"]}]).set_column(
         4, "sql", pa.nulls(1, pa.string())
     )
@@ -122,7 +122,7 @@ def test_columns_that_say_nothing_do_not_travel(plans: dict[int, Plan]) -> None:
 
 
 def test_one_to_the_nearest_that_its_batch_replaces_is_told_also_where_the_later_query_does_not_come(
-    plans: dict[int, Plan],
+    plans: dict[int, BatchPlan],
 ) -> None:
     """Time: nearest 7, range 7 (kept by one worker), and a nearest 8 that stays."""
     texts = [(7, NEAREST), (7, RECORDS[0]["sql"]), (8, NEAREST)]
@@ -145,5 +145,5 @@ def test_a_packed_order_is_that_of_the_highest_bits(count: int) -> None:
     assert packed_order(codes).tolist() == sorted(range(count), key=lambda row: (int(codes[row]) >> room, row))
 
 
-def test_an_empty_table_of_ops_sends_nothing(plans: dict[int, Plan], tmp_path: Path) -> None:
+def test_an_empty_table_of_ops_sends_nothing(plans: dict[int, BatchPlan], tmp_path: Path) -> None:
     assert list(pack_ops(plans[2], OPS.empty_table(), 0)) == []

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from nearcast.engine import rebalancing as balance
-from nearcast.engine.align import align, ranges
-from nearcast.engine.batch import Plan, open_segments
-from nearcast.engine.local import begin
+from nearcast.engine.align import align, placed
+from nearcast.engine.batch import BatchPlan, open_segments
+from nearcast.engine.begin import begin
 from nearcast.engine.rebalancing import adjust, is_due, united
 from nearcast.engine.settings import Settings
 from nearcast.partitioning.moves import Move
@@ -118,9 +118,9 @@ def posted(number: int) -> list[dict[str, Any]]:
     return [{**post, "lon": lon, "lat": lat} for post, (lon, lat) in zip(posts, PLACES, strict=True)]
 
 
-def held(plan: Plan) -> dict[str, int]:
+def held(plan: BatchPlan) -> dict[str, int]:
     """The segments of subscriptions, and how many of each came after the new partition."""
-    segments = open_segments(plan, [ref.name for ref in ranges(plan.manifest)])
+    segments = open_segments(plan, [ref.name for ref in placed(plan.manifest)])
     return {name: int((segment.rows.seq >= len(PLACES)).sum()) for name, segment in segments.items()}
 
 
@@ -179,7 +179,7 @@ def test_there_is_nothing_to_wait_for_where_no_subscription_stands(tmp_path: Pat
 
 
 @pytest.mark.parametrize("more", [another, reowned])
-def test_another_move_ends_the_time_side_by_side(more: Callable[[Plan, Random], Move], tmp_path: Path) -> None:
+def test_another_move_ends_the_time_side_by_side(more: Callable[[BatchPlan, Random], Move], tmp_path: Path) -> None:
     state, settings = StateDirectory(tmp_path), Settings(workers=WORKERS, router="by_query", balance="off")
     start(state, settings, posted(1))
     step(state, settings, Batch(asked(0), posted(1)))

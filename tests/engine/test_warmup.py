@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from nearcast.engine import warmup
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Inputs, Settings
 from nearcast.engine.spark.data_source import NearcastReader
 from nearcast.engine.spark.stream import sample_of
@@ -39,10 +40,10 @@ def first_batches(folder: Path) -> None:
     ops = [json.dumps({"op": "subscribe", "id": name, "sql": sql}) for name, sql in world.subscriptions(200)]
     (folder / "ops.jsonl").write_text("\n".join(ops) + "\n", encoding="utf-8")
     raw, rejects = read_ops(whole_file(str(folder / "ops.jsonl")))
-    run_batch(state, settings, ops=raw, rejects=rejects)
+    run_locally(state, settings, ops=raw, rejects=rejects)
     for first, count in ((0, RATE), (RATE, 4 * RATE)):
         half = count // 2
-        manifest = run_batch(
+        manifest = run_locally(
             state, settings, posts=[normalise(world.posts(at, half))[0] for at in (first, first + half)]
         )
     assert manifest.next_seq > 0, "no results: the batches show nothing"
@@ -65,9 +66,9 @@ def first_reports(folder: Path) -> None:
     ops = [json.dumps({"op": "subscribe", "id": f"q{n}", "sql": sql}) for n, sql in enumerate(texts)]
     (folder / "ops.jsonl").write_text("\n".join(ops) + "\n", encoding="utf-8")
     raw, rejects = read_ops(whole_file(str(folder / "ops.jsonl")))
-    run_batch(state, settings, ops=raw, rejects=rejects)
+    run_locally(state, settings, ops=raw, rejects=rejects)
     for first in range(0, 9 * RATE, 3 * RATE):
-        manifest = run_batch(state, settings, posts=[normalise(world.posts(first, 3 * RATE))[0]])
+        manifest = run_locally(state, settings, posts=[normalise(world.posts(first, 3 * RATE))[0]])
     assert manifest.next_seq > 10, "no reports: the batches show nothing"
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from nearcast.common.post_schema import REJECTS
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.sources.records import normalise
 from nearcast.storage.directory import StateDirectory
@@ -46,7 +47,7 @@ def make_state(root: Path) -> Path:
     state, settings = StateDirectory(root), Settings(workers=2)
     begin(state, settings, None)
     box = {"min_lon": -75.0, "min_lat": 40.0, "max_lon": -73.0, "max_lat": 41.0}
-    run_batch(
+    run_locally(
         state,
         settings,
         ops=ops(
@@ -60,8 +61,8 @@ def make_state(root: Path) -> Path:
         (2, 1, "espresso time", {}),
         ("b", 2, 'another flood, "they" said\nyes', {"tags": "x"}),
     )
-    run_batch(state, settings, posts=[first])
-    run_batch(
+    run_locally(state, settings, posts=[first])
+    run_locally(
         state,
         settings,
         ops=ops(
@@ -71,5 +72,5 @@ def make_state(root: Path) -> Path:
         ),
     )
     rejects = pa.table([["broken JSON", "latitude out of range"], ["{", "{}"]], schema=REJECTS)
-    run_batch(state, settings, posts=[posts((4, 3, "flood and coffee", {}))], rejects=rejects)
+    run_locally(state, settings, posts=[posts((4, 3, "flood and coffee", {}))], rejects=rejects)
     return root

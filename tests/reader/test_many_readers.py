@@ -10,7 +10,8 @@ import pyarrow as pa
 
 import nearcast
 from nearcast.common.text.tokenizer import Tokenizer
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.language import parse
 from nearcast.storage.directory import StateDirectory
@@ -88,10 +89,10 @@ def test_every_answer_is_the_oracles_on_the_batch_it_names(tmp_path: Path) -> No
         if gone is not None:
             ops = {"op": ["delete"], "id": [gone], "id_text": pa.nulls(1, pa.string())}
             nulls = {"ts": pa.nulls(1, pa.int64()), "sql": pa.nulls(1, pa.string())}
-            manifest = run_batch(state, settings, ops=pa.table({**ops, **nulls}))
+            manifest = run_locally(state, settings, ops=pa.table({**ops, **nulls}))
             posts = [post for post in posts if post["id"] != gone]
             after[manifest.batch] = list(posts)
-        manifest = run_batch(state, settings, posts=[as_table(batch_of(number))])
+        manifest = run_locally(state, settings, posts=[as_table(batch_of(number))])
         posts += batch_of(number)
         after[manifest.batch] = list(posts)
         sweep(state)

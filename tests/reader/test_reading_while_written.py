@@ -8,7 +8,8 @@ import pytest
 
 import nearcast
 from nearcast.common.errors import NearcastError
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.reader.reader import Reader
 from nearcast.storage.directory import StateDirectory
@@ -34,7 +35,7 @@ def batch(number: int) -> list:
 def test_every_answer_is_that_of_a_committed_batch(tmp_path: Path, question: str) -> None:
     state, settings = StateDirectory(tmp_path / "state"), Settings(workers=1)
     begin(state, settings, None)
-    run_batch(state, settings, posts=batch(0))
+    run_locally(state, settings, posts=batch(0))
     opened, done = nearcast.open(state.root), Event()
     sql, size = QUESTIONS[question]
 
@@ -48,7 +49,7 @@ def test_every_answer_is_that_of_a_committed_batch(tmp_path: Path, question: str
         readers = [pool.submit(read) for _ in range(3)]
         try:
             for number in range(1, 20):
-                run_batch(state, settings, posts=batch(number))
+                run_locally(state, settings, posts=batch(number))
                 sweep(state, grace=0.0)  # no mercy: readers must take the newest manifest and try again
         finally:
             done.set()
@@ -61,7 +62,7 @@ def test_every_answer_is_that_of_a_committed_batch(tmp_path: Path, question: str
 def test_an_answer_can_be_read_after_its_files_are_gone(tmp_path: Path) -> None:
     state, settings = StateDirectory(tmp_path / "state"), Settings(workers=1)
     begin(state, settings, None)
-    run_batch(state, settings, posts=batch(0))
+    run_locally(state, settings, posts=batch(0))
     found = nearcast.open(state.root).search("SELECT * FROM stream")
     for ref in state.newest().of(POSTS):
         for path in state.path(ref.name).parent.glob("*"):
@@ -74,8 +75,8 @@ def test_an_answer_can_be_read_after_its_files_are_gone(tmp_path: Path) -> None:
 def test_a_reader_of_an_old_manifest_goes_on_seeing_it(tmp_path: Path) -> None:
     state, settings = StateDirectory(tmp_path / "state"), Settings(workers=1)
     begin(state, settings, None)
-    run_batch(state, settings, posts=batch(0))
+    run_locally(state, settings, posts=batch(0))
     old = Reader(state)
-    run_batch(state, settings, posts=batch(1))
+    run_locally(state, settings, posts=batch(1))
     assert len(old.search("SELECT id FROM stream")) == EACH
     assert len(Reader(state).search("SELECT id FROM stream")) == 2 * EACH

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nearcast.engine.local import run_batch
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.reader.results import follow_results, read_results
 from nearcast.storage.directory import StateDirectory
@@ -64,7 +64,7 @@ def test_following_gives_what_is_there_and_then_what_comes(tmp_path: Path) -> No
     before = list(read_results(root))
     following = follow_results(state, stop=stop, poll=0.01)
     assert [next(following) for _ in before] == before
-    run_batch(state, Settings(), posts=[posts((5, 9, "flood again", {}))])
+    run_locally(state, Settings(), posts=[posts((5, 9, "flood again", {}))])
     row = next(following)
     assert (row["seq"], row["query_id"], row["post_id"]) == (len(before), "floods", 5)
     stop.set()

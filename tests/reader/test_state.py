@@ -9,7 +9,7 @@ import pytest
 
 import nearcast
 from nearcast.common.errors import BadInput
-from nearcast.engine.local import run_batch
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.partitioning.routers.uniform_grid import over
 from nearcast.partitioning.routing_table import RoutingTable
@@ -53,7 +53,7 @@ def test_every_search_sees_the_newest_batch(tmp_path: Path) -> None:
     state = nearcast.open(root)
     sql = "SELECT id FROM stream WHERE text CONTAINS 'flood'"
     before = len(state.search(sql))
-    run_batch(StateDirectory(root), Settings(), posts=[posts((5, 9, "flood again", {}))])
+    run_locally(StateDirectory(root), Settings(), posts=[posts((5, 9, "flood again", {}))])
     assert len(state.search(sql)) == before + 1
 
 

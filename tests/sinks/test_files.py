@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.reader.results import read_results
 from nearcast.sinks.files import cursor, deliver
@@ -16,7 +17,7 @@ EVERYTHING = "SELECT * FROM stream"
 def a_state(root: Path, settings: Settings) -> StateDirectory:
     state = StateDirectory(root)
     begin(state, settings, posts((1, 0, "flood", {})))
-    run_batch(state, settings, ops=ops({"op": "subscribe", "id_text": "all", "sql": EVERYTHING}))
+    run_locally(state, settings, ops=ops({"op": "subscribe", "id_text": "all", "sql": EVERYTHING}))
     return state
 
 
@@ -28,7 +29,7 @@ def test_results_are_delivered_once_and_in_order(tmp_path: Path) -> None:
     settings = Settings(workers=2)
     state, folder = a_state(tmp_path / "state", settings), tmp_path / "out"
     for minute in range(4):
-        manifest = run_batch(
+        manifest = run_locally(
             state, settings, posts=[posts((minute, minute, "rain", {}), (f"s{minute}", minute, "", {}))]
         )
         deliver(state, manifest, str(folder), most=1)
@@ -44,7 +45,7 @@ def test_results_leave_the_outbox_when_their_time_is_over_and_seq_goes_on(tmp_pa
     settings = Settings(workers=1, keep_results=2 * MINUTE)
     state = a_state(tmp_path / "state", settings)
     for minute in range(6):
-        run_batch(state, settings, posts=[posts((minute, minute, "rain", {}))])
+        run_locally(state, settings, posts=[posts((minute, minute, "rain", {}))])
     left = list(read_results(state))
     assert [(row["seq"], row["ts"]) for row in left] == [(s, NOON + s * MINUTE) for s in (2, 3, 4, 5)]
     assert deliver(state, state.newest(), str(tmp_path / "late")) == 4

@@ -34,9 +34,16 @@ class Kind:
     """A kind of question: its name, its number, and where its roles are.
 
     `code` stands for it in the column `asks` of ops and in the facts of segments, and is its bit among a post's marks;
-    it is below 64, below 32 for our own. `placed`: a subscription is kept by the workers whose leaves it concerns, not
-    by all. `reporting`: it has the role `reports`. `windowed`: with `--keep none` posts that it may want are kept for
-    as long as a window reaches them.
+    it is below 64, below 32 for our own.
+
+    - `placed`: a subscription is kept by the workers whose leaves it concerns, not by all.
+    - `reporting`: it has the role `reports`.
+    - `windowed`: with `--keep none` posts that it may want are kept for as long as a window reaches them.
+    - `distributed`: a way of its own, not the router, deals its subscriptions out to workers.
+    - `columns`: which optional columns of `storage.subscriptions.rows.Rows` its subscriptions fill: `points` (a place
+      and k), `ticks` (window, SYNC and k) or `scoring` (a place, k and how posts are scored).
+    - `keeps`: the kinds of segments that are its own, besides subscriptions.
+    - `remembers`: those of them that tell, with `--keep none`, which posts have come already.
     """
 
     name: str
@@ -45,6 +52,10 @@ class Kind:
     placed: bool = False
     reporting: bool = False
     windowed: bool = False
+    distributed: bool = False
+    columns: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
+    remembers: tuple[str, ...] = ()
 
     @property
     def mark(self) -> int:
@@ -84,9 +95,23 @@ def kinds() -> tuple[Kind, ...]:
     return tuple(found.values())
 
 
+@cache
 def kind_coded(code: int) -> Kind:
     return next(kind for kind in kinds() if kind.code == code)
 
 
+@cache
 def kind_named(name: str) -> Kind:
     return next(kind for kind in kinds() if kind.name == name)
+
+
+@cache
+def codes(trait: str) -> tuple[int, ...]:
+    """The codes of the kinds that have a trait: `placed`, `reporting`, `windowed` or `distributed`."""
+    return tuple(kind.code for kind in kinds() if getattr(kind, trait))
+
+
+@cache
+def marks_of(trait: str) -> int:
+    """The marks of all kinds that have a trait."""
+    return sum(1 << code for code in codes(trait))

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.common.op_schema import RANGE
-from nearcast.engine.batch import Plan, open_segments, write_segment
+from nearcast.common.kinds import codes
+from nearcast.engine.batch import BatchPlan, open_segments, write_segment
 from nearcast.engine.settings import Settings
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import SUBSCRIPTIONS, Manifest, SegmentRef, commit
@@ -24,23 +24,23 @@ def align(state: StateDirectory, settings: Settings) -> Manifest:
     where that is so.
     """
     manifest = state.newest()
-    if manifest.router is None or not ranges(manifest):
+    if manifest.router is None or not placed(manifest):
         return manifest
-    plan = Plan(str(state.root), manifest, settings, manifest.batch)
+    plan = BatchPlan(str(state.root), manifest, settings, manifest.batch)
     if manifest.aligned == plan.layout:
         return manifest
-    segments = manifest.replacing([ref.name for ref in ranges(manifest)], rewritten(plan))
+    segments = manifest.replacing([ref.name for ref in placed(manifest)], rewritten(plan))
     return commit(state.manifests, manifest, replace(manifest, segments=segments, aligned=plan.layout))
 
 
-def ranges(manifest: Manifest) -> list[SegmentRef]:
-    """The segments of subscriptions to ranges, each its owner's; others are for all workers."""
-    return [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.asks == RANGE]
+def placed(manifest: Manifest) -> list[SegmentRef]:
+    """The segments of subscriptions that are placed by leaves, each its owner's; others are for all workers."""
+    return [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.asks in codes("placed")]
 
 
-def rewritten(plan: Plan) -> list[SegmentRef]:
-    """All subscriptions to ranges, for the workers that there are."""
-    old = ranges(plan.manifest)
+def rewritten(plan: BatchPlan) -> list[SegmentRef]:
+    """All subscriptions that are placed by leaves, for the workers that there are."""
+    old = placed(plan.manifest)
     new: list[SegmentRef] = []
     moved = np.empty(0, np.int64)  # to the ended ones by some workers already, by others not yet
     for ended in (1, 0):
@@ -58,7 +58,7 @@ def rewritten(plan: Plan) -> list[SegmentRef]:
 
 
 def write_share(
-    plan: Plan, rows: Rows, mine: np.ndarray, home: np.ndarray, worker: int, facts: dict[str, Any]
+    plan: BatchPlan, rows: Rows, mine: np.ndarray, home: np.ndarray, worker: int, facts: dict[str, Any]
 ) -> list[SegmentRef]:
     """The segment of those of some rows that a worker is to have, if any."""
     if not len(mine):

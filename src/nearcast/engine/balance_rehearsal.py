@@ -13,7 +13,7 @@ import numpy as np
 from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import CODE_LAST, NEVER
 from nearcast.engine.balance_strategies import decide, picked
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.engine.load_notes import watched
 from nearcast.engine.measured_load import Measured
 from nearcast.engine.settings import Settings
@@ -47,7 +47,7 @@ def rehearse(state: StateDirectory, settings: Settings, manifest: Manifest) -> t
     """Decide for nothing in the background, where there is something to decide on."""
     if not watched(settings) or manifest.former is not None or not manifest.of(STATISTICS):
         return None
-    plan = Plan(str(state.root), manifest, settings, manifest.batch)
+    plan = BatchPlan(str(state.root), manifest, settings, manifest.batch)
     strategy = picked(settings.balance, plan.router.name)
     thread = threading.Thread(target=lambda: decide(strategy, Rehearsal(plan), LEAST), daemon=True)
     thread.start()

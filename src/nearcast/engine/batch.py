@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nearcast.common.kernels.grid import SUMMARY_BITS, set_bits
-from nearcast.common.op_schema import RANGE
+from nearcast.common.kinds import codes
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.previous_table import Former
 from nearcast.engine.settings import DERIVE, Settings
@@ -30,7 +30,7 @@ EXTENT = "row_extent"  # of the router under which the textual summary of a segm
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """A batch: the state before it, where that lies, and how it is to be worked on. `arrival` is the batch's own
     time.
     """
@@ -133,7 +133,7 @@ def layout_of(router: RoutingTable, workers: int) -> str:
 _segments: dict[str, Segment] = {}
 
 
-def open_segments(plan: Plan, names: list[str], after: Manifest | None = None) -> dict[str, Segment]:
+def open_segments(plan: BatchPlan, names: list[str], after: Manifest | None = None) -> dict[str, Segment]:
     """Segments of subscriptions by name, mapped once per process and forgotten when they leave the manifest (and that
     which the batch leads to).
     """
@@ -148,7 +148,7 @@ def open_segments(plan: Plan, names: list[str], after: Manifest | None = None) -
     return {name: _segments[name] for name in names}
 
 
-def write_segment(plan: Plan, segment: Segment, worker: int) -> tuple[str, int]:
+def write_segment(plan: BatchPlan, segment: Segment, worker: int) -> tuple[str, int]:
     """Write subscriptions with their textual summary; the name and the size of the file."""
     name = plan.state.new_name(SUBSCRIPTIONS, plan.batch, worker)
     router = plan.router
@@ -156,36 +156,24 @@ def write_segment(plan: Plan, segment: Segment, worker: int) -> tuple[str, int]:
     return name, write_table(plan.state.path(name), bundle_table(arrays))
 
 
-def write_closest(plan: Plan, segment: Segment, reach: np.ndarray, worker: int) -> tuple[str, int]:
-    """Write subscriptions to the nearest, filed by circles of radius `reach`, one segment for all workers.
-
-    A circle may outgrow its box when a post is deleted, so their textual summary knows words, and no places.
-    """
-    name = plan.state.new_name(SUBSCRIPTIONS, plan.batch, worker)
-    everywhere = np.tile(np.array([-180.0, -90.0, 180.0, 90.0]), (len(segment), 1))
-    summary = plan.router.summary(Rows(**{**segment.rows.__dict__, "boxes": everywhere}))
-    arrays = {**segment.arrays(), "summary": summary, "row_reach": reach}
-    return name, write_table(plan.state.path(name), bundle_table(arrays))
+_summaries: dict[tuple[int, ...], tuple[tuple[str, Any], frozenset[str], np.ndarray]] = {}
 
 
-def open_reach(plan: Plan, name: str) -> np.ndarray:
-    """The radius by which each row of a segment of subscriptions to the nearest is filed."""
-    return np.asarray(open_bundle(plan.state.path(name))["row_reach"])
+def placed_summary(plan: BatchPlan) -> np.ndarray:
+    """The textual summary of the subscriptions that are placed by leaves."""
+    return open_summary(plan, codes("placed"))
 
 
-_summaries: dict[int, tuple[tuple[str, Any], frozenset[str], np.ndarray]] = {}
-
-
-def open_summary(plan: Plan, asks: int = RANGE) -> np.ndarray:
-    """The textual summary of all leaves: a bit for each (leaf, term) that a subscription is filed under; of those that
-    ask for one kind of answer.
+def open_summary(plan: BatchPlan, asks: tuple[int, ...]) -> np.ndarray:
+    """The textual summary of all leaves: a bit for each (leaf, term) that a subscription is filed under; of those of
+    some kinds, by their codes.
 
     Kept in the process; segments that were added since are added to it, and bits of ended subscriptions stay until it
     is made anew (Tornado §4.6 cleans lazily too). Its cells are those of the router's extent: where a segment was
     written under another, its bits are worked out here.
     """
     refs = plan.manifest.of(SUBSCRIPTIONS)
-    names = frozenset(ref.name for ref in refs if ref.asks == asks)
+    names = frozenset(ref.name for ref in refs if ref.asks in asks)
     router = plan.router
     whose = plan.root, router.extent
     before, known, bits = _summaries.get(asks, (None, frozenset(), np.empty(0, np.uint64)))
@@ -203,7 +191,7 @@ def open_summary(plan: Plan, asks: int = RANGE) -> np.ndarray:
 _frequencies: tuple[frozenset[str], tuple[np.ndarray, np.ndarray]] | None = None
 
 
-def open_frequencies(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+def open_frequencies(plan: BatchPlan) -> tuple[np.ndarray, np.ndarray]:
     """Sorted terms and in how many posts each was seen; kept in the process while the state has the same tables."""
     global _frequencies
     names = frozenset(ref.name for ref in plan.manifest.of(TERMS))

@@ -1,4 +1,4 @@
-"""Chores: what keeps the state small, done by each worker at the end of its task and committed with the batch.
+"""Compaction: what keeps the state small, done by each worker at the end of its task and committed with the batch.
 
 Merging rewrites small segments as larger ones; ended subscriptions move to segments that only late posts look at;
 deleted posts leave the disk; expired time slots become Parquet in the archive. At most one merge of a kind a batch,
@@ -12,16 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.common.arrays import chunk
+from nearcast.common.kinds import codes, kinds
 from nearcast.common.op_schema import NEVER
-from nearcast.common.op_schema import TERMS as TERMS_ASKED
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.engine.keyword_lists import merge_learnt
 from nearcast.engine.segment_rewriter import Rewriting
-from nearcast.engine.subscription_compaction import SubscriptionChores
-from nearcast.engine.task_result import Report
-from nearcast.engine.ticks import open_standing
-from nearcast.kinds.aggregates.state import needed, read_partials, spent
-from nearcast.kinds.relevance.compaction import LedgerChores
+from nearcast.engine.subscription_compaction import SubscriptionCompaction
+from nearcast.engine.task_result import TaskResult
+from nearcast.engine.ticks import open_ticking
 from nearcast.storage.bundle import bundle_table, open_bundle
 from nearcast.storage.compaction_policy import run_to_merge, to_merge
 from nearcast.storage.deletes import deletes_for
@@ -30,7 +28,6 @@ from nearcast.storage.manifest import (
     ARCHIVE,
     DELETES,
     ENDS,
-    PARTIALS,
     POSTS,
     REJECTS,
     RESULTS,
@@ -45,28 +42,27 @@ from nearcast.storage.term_table import TermTable
 FILES_CLEANED = 8  # of the archive, in one batch at most
 
 
-def do_chores(plan: Plan, worker: int, report: Report) -> None:
-    with report.timed("chores"):
-        Chores(plan, worker, report).all()
+def compact(plan: BatchPlan, worker: int, result: TaskResult) -> None:
+    with result.timed("compaction"):
+        Compaction(plan, worker, result).all()
 
 
-class Chores(Rewriting):
+class Compaction(Rewriting):
     def all(self) -> None:
         self.expire_posts()
         self.expire_windows()
         self.merge_posts()
         self.clean_archive()
-        subscriptions = SubscriptionChores(self.plan, self.worker, self.report)
-        subscriptions.merge_subscriptions()
+        SubscriptionCompaction(self.plan, self.worker, self.result).merge_subscriptions()
         if self.worker == 0:
             self.expire_results()
             self.merge_results()
             self.merge_terms()
-            subscriptions.merge_answers()
-            self.merge_partials()
             self.merge_plain()
             self.merge_keywords()
-            LedgerChores(self.plan, self.worker, self.report).merge_ledger()
+        for kind in kinds():
+            if any(ref.kind in kind.keeps for ref in self.manifest.segments):
+                kind.standing.compact(self)
 
     # -- posts ---------------------------------------------------------------------------------------------------------
 
@@ -82,12 +78,12 @@ class Chores(Rewriting):
         refs, clock = self.mine(WINDOW), self.manifest.clock
         if not refs or clock is None:
             return
-        standing = open_standing(self.plan, self.manifest, (TERMS_ASKED,))
+        standing = open_ticking(self.plan, self.manifest, codes("windowed"))
         oldest = [
             int((part.following - part.window)[part.following < part.stop].min(initial=NEVER)) for part in standing
         ]
         old = [ref for ref in refs if ref.max_ts <= min(oldest, default=NEVER)]
-        self.report.gone += [ref.name for ref in old]
+        self.result.gone += [ref.name for ref in old]
 
     def read_posts(self, ref: SegmentRef) -> pa.Table:
         """All posts of a segment but the deleted ones."""
@@ -119,7 +115,7 @@ class Chores(Rewriting):
             archived = self.archive(table.filter(pa.array(expired)), ref)
             kept = table.filter(pa.array(~expired))
             self.replace([ref], self.write_posts(kept.combine_chunks(), [ref]) + archived)
-            self.report.count(expired=int(expired.sum()))
+            self.result.count(expired=int(expired.sum()))
 
     def archive(self, table: pa.Table, old: SegmentRef) -> list[SegmentRef]:
         """One Parquet file a slot; any engine reads it."""
@@ -158,34 +154,17 @@ class Chores(Rewriting):
 
     # -- the rest, by worker 0 -----------------------------------------------------------------------------------------
 
-    def merge_partials(self) -> None:
-        """What was counted for standing aggregates, without what no report will need."""
-        refs = self.manifest.of(PARTIALS)
-        gone = spent(self.plan, refs) if refs else []
-        if gone:
-            self.report.gone += [ref.name for ref in gone]
-            refs = [ref for ref in refs if ref not in gone]
-        old = refs if any(ref.facts.get("replaced") for ref in refs) else to_merge(refs)
-        if not old:
-            return
-        merged = needed(self.plan, read_partials(self.plan.state, old))
-        name, new = self.name(PARTIALS), []
-        if len(merged):
-            size = merged.write(self.plan.state.path(name))
-            new = [self.ref(PARTIALS, name, len(merged), size, old)]
-        self.replace(old, new)
-
     def expire_results(self) -> None:
         """Segments of results that `--keep-results` has passed. Sinks had them: they deliver after every commit."""
         limit, clock = self.plan.settings.keep_results, self.manifest.clock
         if limit is None or clock is None:
             return
         old = [ref for ref in self.manifest.of(RESULTS) if ref.max_ts < clock - limit]
-        self.report.gone += [ref.name for ref in old]
-        self.report.count(expired_results=sum(ref.rows for ref in old))
+        self.result.gone += [ref.name for ref in old]
+        self.result.count(expired_results=sum(ref.rows for ref in old))
 
     def merge_results(self) -> None:
-        gone = set(self.report.gone)
+        gone = set(self.result.gone)
         kept = [ref for ref in self.manifest.of(RESULTS) if ref.name not in gone]
         old = run_to_merge(sorted(kept, key=lambda ref: ref.facts["seq"]))
         if not old:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import SEARCH
-from nearcast.engine.batch import Plan, open_learnt
+from nearcast.engine.batch import BatchPlan, open_learnt
 from nearcast.partitioning.kernels.query_counts import keyword_sets
 from nearcast.partitioning.learned_words import ANYWHERE, Learnt
 from nearcast.storage.bundle import bundle_table
@@ -19,12 +19,12 @@ from nearcast.storage.subscriptions.rows import flat_lists
 FILES = 8  # more than this are merged
 
 
-def words_of_posts(plan: Plan, columns: PostColumns, leaves: np.ndarray) -> Learnt:
+def words_of_posts(plan: BatchPlan, columns: PostColumns, leaves: np.ndarray) -> Learnt:
     """What posts teach the leaves that store them: a worker gets the posts of its own leaves where words decide."""
     return plan.router.learnt(columns.terms, columns.offsets, leaves)
 
 
-def words_of_searches(plan: Plan, ops: pa.Table) -> Learnt:
+def words_of_searches(plan: BatchPlan, ops: pa.Table) -> Learnt:
     """The words that the searches among some ops ask for, which leaves may learn from then on."""
     if not plan.router.roams:
         return Learnt.nothing()
@@ -34,7 +34,7 @@ def words_of_searches(plan: Plan, ops: pa.Table) -> Learnt:
     return Learnt.of(np.full(len(terms), ANYWHERE, np.int32), terms)
 
 
-def write_learnt(plan: Plan, worker: int, learnt: Learnt) -> list[SegmentRef]:
+def write_learnt(plan: BatchPlan, worker: int, learnt: Learnt) -> list[SegmentRef]:
     """What a worker has noted as a segment, if it is anything."""
     if not len(learnt):
         return []
@@ -44,7 +44,7 @@ def write_learnt(plan: Plan, worker: int, learnt: Learnt) -> list[SegmentRef]:
     return [SegmentRef(KEYWORDS, name, len(learnt), size, plan.batch, worker, facts={"router": plan.manifest.router})]
 
 
-def merge_learnt(plan: Plan, worker: int) -> tuple[list[SegmentRef], list[SegmentRef]]:
+def merge_learnt(plan: BatchPlan, worker: int) -> tuple[list[SegmentRef], list[SegmentRef]]:
     """(old, new): many files as one, without what leaves have learnt that are no more: a router that was made from
     another has its lists.
     """

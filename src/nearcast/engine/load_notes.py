@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.engine.settings import Settings
 from nearcast.partitioning.worker_load import CANDIDATE, MATCH, MEASURED
 from nearcast.storage.bundle import bundle_table
@@ -27,7 +27,9 @@ def watched(settings: Settings) -> bool:
     return settings.balance != "off" and settings.workers > 1
 
 
-def observe(plan: Plan, worker: int, counts: Mapping[str, int], columns: PostColumns, stored: np.ndarray) -> SegmentRef:
+def observe(
+    plan: BatchPlan, worker: int, counts: Mapping[str, int], columns: PostColumns, stored: np.ndarray
+) -> SegmentRef:
     """Write the notes of a worker that has carried these posts and stores some of them. Cost: nothing a post."""
     rows = stored[:: max(1, -(-len(stored) // SAMPLED))]
     terms, offsets = take_lists(columns.terms, columns.offsets, rows)

@@ -7,8 +7,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from nearcast.common.arrays import frozen
-from nearcast.common.op_schema import RANGE
-from nearcast.engine.batch import Plan, open_segments, open_summary
+from nearcast.common.kinds import codes
+from nearcast.engine.batch import BatchPlan, open_segments, placed_summary
 from nearcast.engine.noted_searches import joined, open_searches
 from nearcast.engine.samples import few_of, spread_out
 from nearcast.partitioning.kernels.cell_sums import box_rectangles
@@ -44,7 +44,7 @@ class Work:
         return self.carrying + self.checking
 
     @classmethod
-    def of(cls, plan: Plan) -> "Work":
+    def of(cls, plan: BatchPlan) -> "Work":
         """From the manifest alone."""
         refs, workers = _recent(plan), plan.settings.workers
         age = _ages(refs)
@@ -61,7 +61,7 @@ class Work:
 class Measured:
     """`partition` is the router's, with the workers that there are. What is costly is worked out when it is asked."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: BatchPlan) -> None:
         self.plan = plan
         self.work = Work.of(plan)
         workers = plan.settings.workers
@@ -75,7 +75,11 @@ class Measured:
     @cached_property
     def _rows(self) -> tuple[Queries, float]:
         """Some of the subscriptions to ranges, each once, and how many each stands for."""
-        refs = [ref for ref in self.plan.manifest.of(SUBSCRIPTIONS) if ref.asks == RANGE and not ref.facts.get("ended")]
+        refs = [
+            ref
+            for ref in self.plan.manifest.of(SUBSCRIPTIONS)
+            if ref.asks in codes("placed") and not ref.facts.get("ended")
+        ]
         step = max(1, -(-sum(ref.rows for ref in refs) // MOST_ROWS))
         parts, numbers = [], [np.empty(0, np.int64)]
         for segment in open_segments(self.plan, [ref.name for ref in refs]).values():
@@ -89,7 +93,7 @@ class Measured:
 
     @cached_property
     def _summary(self) -> np.ndarray:
-        return open_summary(self.plan) if self.plan.router.shares else EVERYTHING
+        return placed_summary(self.plan) if self.plan.router.shares else EVERYTHING
 
     @cached_property
     def leaf_posts(self) -> np.ndarray:
@@ -174,7 +178,7 @@ def open_note(root: str, name: str) -> Arrays:
     return open_bundle(StateDirectory(root).path(name))
 
 
-def _recent(plan: Plan) -> list[SegmentRef]:
+def _recent(plan: BatchPlan) -> list[SegmentRef]:
     """The notes since the partition is as it is."""
     since = max((int(each["batch"]) for each in plan.manifest.adjustments), default=-1)
     refs = plan.manifest.of(STATISTICS)
@@ -188,7 +192,7 @@ def _ages(refs: Sequence[SegmentRef]) -> np.ndarray:
     return len(known) - 1 - np.searchsorted(known, batches)
 
 
-def _sampled(plan: Plan, refs: Sequence[SegmentRef]) -> tuple[Posts, np.ndarray]:
+def _sampled(plan: BatchPlan, refs: Sequence[SegmentRef]) -> tuple[Posts, np.ndarray]:
     """The posts of some notes, and how many a batch each stands for."""
     refs = [ref for ref in refs if ref.rows]
     age = _ages(refs)

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.engine.kernels.term_set import add_terms, missing_terms
 from nearcast.storage.manifest import TERMS
 from nearcast.storage.term_table import TermTable
@@ -11,7 +11,7 @@ from nearcast.storage.term_table import TermTable
 _known: tuple[str, frozenset[str], np.ndarray] | None = None
 
 
-def new_words(plan: Plan, terms: np.ndarray, texts: pa.ChunkedArray) -> pa.StringArray:
+def new_words(plan: BatchPlan, terms: np.ndarray, texts: pa.ChunkedArray) -> pa.StringArray:
     """For each (sorted) term its word, or null where the dictionary has it; the words are found again in the texts."""
     missing = np.flatnonzero(missing_terms(known_terms(plan), terms))
     words = pa.nulls(len(terms), pa.string())
@@ -24,7 +24,7 @@ def new_words(plan: Plan, terms: np.ndarray, texts: pa.ChunkedArray) -> pa.Strin
     return pa.array(spelt, pa.string()).take(pa.array(source, mask=source < 0))
 
 
-def known_terms(plan: Plan) -> np.ndarray:
+def known_terms(plan: BatchPlan) -> np.ndarray:
     """The terms of the dictionary as a hash set, kept in the process and extended by the tables that are new."""
     global _known
     names = frozenset(ref.name for ref in plan.manifest.of(TERMS))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.op_schema import SEARCH, SUBSCRIBE
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.partitioning.router_sample import CKQ, CRQ, CTQ, SKQ, SRQ, STQ, Queries
 from nearcast.storage.bundle import bundle_table, open_bundle
 from nearcast.storage.files import write_table
@@ -51,7 +51,7 @@ def no_queries() -> Queries:
     )
 
 
-def note_searches(plan: Plan, ops: pa.Table) -> list[SegmentRef]:
+def note_searches(plan: BatchPlan, ops: pa.Table) -> list[SegmentRef]:
     """The searches among encoded ops as a segment, if there are any; of many some, evenly spread."""
     rows = np.flatnonzero(ops["op"].to_numpy() == SEARCH)
     if not len(rows):
@@ -64,7 +64,7 @@ def note_searches(plan: Plan, ops: pa.Table) -> list[SegmentRef]:
     return [SegmentRef(SEARCHES, name, len(some), size, plan.batch, facts={"searches": len(rows)})]
 
 
-def open_searches(plan: Plan) -> tuple[Queries, np.ndarray]:
+def open_searches(plan: BatchPlan) -> tuple[Queries, np.ndarray]:
     """The searches noted, the oldest first, and how many each stands for: the older, the fewer."""
     refs = sorted(plan.manifest.of(SEARCHES), key=lambda ref: ref.batch)
     parts, weights = [], [np.empty(0)]

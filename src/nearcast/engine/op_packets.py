@@ -2,7 +2,8 @@
 
 Every worker works out what all ops of a batch mean: an id may stand with one worker and be replaced by an op whose
 query goes to another. For that it needs the *head* of each op. Queries are most of the bytes and most of the work, and
-a range subscription goes only to those who keep it. Columns that say nothing (no FOR, no predicates) do not travel.
+one that is placed by leaves goes only to those who keep it. Columns that say nothing (no FOR, no predicates) stay
+behind.
 """
 
 from collections.abc import Iterator
@@ -12,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.arrays import frozen
-from nearcast.common.op_schema import OPS, RANGE, SEARCH, SUBSCRIBE
+from nearcast.common.kinds import codes
+from nearcast.common.op_schema import OPS, SEARCH, SUBSCRIBE
 from nearcast.common.post_schema import no_rows
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.engine.op_encoding import NOTHING, default
 from nearcast.engine.packets import OPS as HEADS
 from nearcast.engine.packets import QUERIES, pack
@@ -41,7 +43,7 @@ class Share:
         return cls(ops, np.arange(len(ops)), np.zeros(len(ops), np.uint8))
 
 
-def pack_ops(plan: Plan, ops: pa.Table, order: int, piece: int = 0) -> Iterator[tuple[int, bytes]]:
+def pack_ops(plan: BatchPlan, ops: pa.Table, order: int, piece: int = 0) -> Iterator[tuple[int, bytes]]:
     """Packets of encoded ops: their heads for every worker, and the queries of each worker."""
     if not len(ops):
         return
@@ -72,34 +74,35 @@ def unpack_ops(heads: pa.Table, queries: pa.Table | None, worker: int) -> tuple[
     return heads, Share(filled(queries, list(OPS)), places, queries[ROLE].to_numpy())
 
 
-def roles_of(plan: Plan, ops: pa.Table) -> np.ndarray:
-    """A matrix (op, worker). Who keeps a subscription to a range, who is its home, and who stores posts that it has to
-    catch up with; all are told of other subscriptions, and worker 0 of searches.
+def roles_of(plan: BatchPlan, ops: pa.Table) -> np.ndarray:
+    """A matrix (op, worker). Who keeps a subscription that is placed by leaves, who is its home, and who stores posts
+    that it has to catch up with; all are told of other subscriptions, and worker 0 of searches.
     """
     kinds, asks = ops["op"].to_numpy(), ops["asks"].to_numpy()
     out = np.zeros((len(ops), plan.settings.workers), np.uint8)
-    out[(kinds == SUBSCRIBE) & (asks != RANGE)] = TOLD
+    placed = np.isin(asks, codes("placed"))
+    out[(kinds == SUBSCRIBE) & ~placed] = TOLD
     out[kinds == SEARCH, 0] = TOLD
-    ranges = np.flatnonzero((kinds == SUBSCRIBE) & (asks == RANGE))
-    if not len(ranges):
+    rows = np.flatnonzero((kinds == SUBSCRIBE) & placed)
+    if not len(rows):
         return out
     some = ops.select(["min_lon", "min_lat", "max_lon", "max_lat", "code"])
-    some = some if len(ranges) == len(ops) else some.take(pa.array(ranges))
+    some = some if len(rows) == len(ops) else some.take(pa.array(rows))
     boxes = np.stack([column.to_numpy() for column in some.columns[:4]], axis=1)
-    placed = Placed(boxes, *flat_lists(some["code"]))
-    keepers, home = plan.router.keepers(placed, plan.settings.workers)
+    queries = Placed(boxes, *flat_lists(some["code"]))
+    keepers, home = plan.router.keepers(queries, plan.settings.workers)
     roles = keepers.view(np.uint8)
     roles[np.arange(len(home)), home] |= HOME
     if catches_up_elsewhere(plan):
-        storing, _ = plan.router.keepers(placed, plan.settings.workers, by_place=True)
+        storing, _ = plan.router.keepers(queries, plan.settings.workers, by_place=True)
         roles |= storing.view(np.uint8) * np.uint8(STORES)
-    if len(ranges) == len(ops):
+    if len(rows) == len(ops):
         return roles
-    out[ranges] = roles
+    out[rows] = roles
     return out
 
 
-def catches_up_elsewhere(plan: Plan) -> bool:
+def catches_up_elsewhere(plan: BatchPlan) -> bool:
     """Whether new subscriptions look at posts that others store than those who keep them."""
     return plan.router.shares and plan.settings.keep != "none" and plan.manifest.clock is not None
 

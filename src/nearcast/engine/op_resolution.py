@@ -1,4 +1,4 @@
-"""What ops mean, given the state: DESIGN's *Meaning* of subscribing, repeating, replacing and ending.
+"""What ops mean, given the state: subscribing, repeating, replacing and ending (docs/language, *Subscriptions*).
 
 A pure function of the state before the batch and of the ops in their order, so every worker works it out alike.
 """
@@ -11,18 +11,8 @@ import pyarrow as pa
 from nearcast.common.arrays import frozen
 from nearcast.common.kernels.lookup import sorted_members
 from nearcast.common.kernels.mix import id_keys
-from nearcast.common.op_schema import (
-    AGGREGATES,
-    BEGINNING,
-    DELETE,
-    NEAREST,
-    NEVER,
-    RELEVANT,
-    SEARCH,
-    SUBSCRIBE,
-    TERMS,
-    UNSUBSCRIBE,
-)
+from nearcast.common.kinds import Kind, kind_coded
+from nearcast.common.op_schema import BEGINNING, DELETE, NEVER, SEARCH, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.common.post_schema import REJECTS
 from nearcast.engine.kernels.decide import ENDS, FRESH, REPLACES, SAME, UNKNOWN, decide
 from nearcast.engine.op_encoding import reject_rows
@@ -33,7 +23,11 @@ from nearcast.storage.subscriptions.subscription_set import EndLog, Subscription
 
 @dataclass(frozen=True)
 class Resolved:
-    rows: Rows
+    """What the ops of a batch come to; `rows` and `queries` are a worker's share of it."""
+
+    rows: Rows  # new subscriptions
+    asks: np.ndarray  # the code of the kind of each
+    queries: pa.Table  # the encoded queries of its ops
     ends: EndLog
     deletes: pa.Table
     searches: pa.Table
@@ -42,6 +36,15 @@ class Resolved:
     replaced: np.ndarray  # those of the batch (seq) whose ids a later op of it has subscribed again
     roles: np.ndarray  # what a worker has to do with each row (`engine.op_packets`)
     counts: dict[str, int] = field(default_factory=dict)
+
+    def places(self, kind: Kind) -> np.ndarray:
+        """Where the new subscriptions of a kind are among `rows`."""
+        return np.flatnonzero(self.asks == kind.code)
+
+    def of(self, kind: Kind) -> Rows:
+        """The new subscriptions of a kind."""
+        places = self.places(kind)
+        return self.rows if len(places) == len(self.rows) else self.rows.take(places)
 
 
 def resolve(
@@ -86,6 +89,8 @@ def resolve(
         rejects = reject_rows(shown, strangers, ["unsubscribe: no such subscription stands"] * len(strangers))
     return Resolved(
         rows=_rows(share.ops, picked, next_op + at, when[at]),
+        asks=share.ops["asks"].to_numpy()[picked],
+        queries=share.ops,
         ends=EndLog(keys[end], ended[stops], when[end]),
         deletes=ops.select(["id", "id_text"]).filter(pa.array(kinds == DELETE)),
         searches=_searches(share.ops),
@@ -141,18 +146,7 @@ def _rows(ops: pa.Table, picked: np.ndarray, seq: np.ndarray, start: np.ndarray)
         end[counted], start[counted] + np.minimum(life[counted], NEVER - np.maximum(start[counted], 0))
     )
     life[counted] = NEVER
-    asks, special = ops["asks"].to_numpy(), {}
-    if (asks == NEAREST).any():
-        k = np.where(asks == NEAREST, ops["k"].to_numpy(), 0)
-        special["points"] = np.stack([ops["at_lon"].to_numpy(), ops["at_lat"].to_numpy(), k.astype(np.float64)], axis=1)
-    reporting = (asks == TERMS) | (asks == AGGREGATES)
-    if reporting.any():
-        k = np.where(asks == TERMS, ops["k"].to_numpy(), 0)
-        beats = np.stack([ops["window"].to_numpy(), ops["beat"].to_numpy(), k, np.zeros_like(k)], axis=1)
-        special["beats"] = np.where(reporting[:, None], beats, 0)
-    if (asks == RELEVANT).any():
-        special["words"], special["words_offsets"] = flat_lists(ops["words"])
-        special["tastes"] = _tastes(ops, asks == RELEVANT)
+    special = special_columns(ops)
     boxes = np.stack([ops[name].to_numpy() for name in ("min_lon", "min_lat", "max_lon", "max_lat")], axis=1)
     return Rows(
         seq=seq, id=ops["id"].to_numpy(), id_text=optional_strings(ops["id_text"]), start=start, end=end, life=life,
@@ -163,10 +157,24 @@ def _rows(ops: pa.Table, picked: np.ndarray, seq: np.ndarray, start: np.ndarray)
     )  # fmt: skip
 
 
-def _tastes(ops: pa.Table, relevant: np.ndarray) -> np.ndarray:
-    """The `tastes` of Rows; 0 of all that do not ask for the most relevant."""
-    tastes = np.zeros((len(ops), SPECIAL["tastes"]))
-    for at, name in enumerate(("at_lon", "at_lat", "k")):
-        tastes[relevant, at] = ops[name].to_numpy()[relevant]
-    tastes[relevant, 3:] = flat_lists(ops["taste"])[0].reshape(-1, 4)
-    return tastes
+def special_columns(ops: pa.Table) -> dict[str, np.ndarray]:
+    """The optional columns of Rows, of the kinds that have them (`Kind.columns`); 0 for rows of other kinds."""
+    asks, found = ops["asks"].to_numpy(), {}
+    having: dict[str, np.ndarray] = {}
+    for code in np.unique(asks).tolist():
+        for name in kind_coded(code).columns:
+            having[name] = having.get(name, np.zeros(len(ops), np.bool_)) | (asks == code)
+    place = [ops[name].to_numpy() for name in ("at_lon", "at_lat", "k")]
+    for name, mask in having.items():
+        if name == "scoring":
+            found["words"], found["words_offsets"] = flat_lists(ops["words"])
+            numbers = np.zeros((len(ops), SPECIAL[name]))
+            numbers[mask, :3] = np.stack(place, axis=1)[mask]
+            numbers[mask, 3:] = flat_lists(ops["taste"])[0].reshape(-1, 4)
+        elif name == "points":
+            numbers = np.where(mask[:, None], np.stack(place, axis=1).astype(np.float64), 0.0)
+        else:
+            ticks = [ops["window"].to_numpy(), ops["beat"].to_numpy(), place[2], np.zeros(len(ops), np.int64)]
+            numbers = np.where(mask[:, None], np.stack(ticks, axis=1), 0)
+        found[name] = numbers
+    return found

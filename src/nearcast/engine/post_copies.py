@@ -20,7 +20,8 @@ import pyarrow as pa
 from nearcast.common.arrays import frozen
 from nearcast.common.kernels.lookup import sorted_members
 from nearcast.common.kernels.mix import fingerprints
-from nearcast.engine.batch import Plan
+from nearcast.common.kinds import marks_of
+from nearcast.engine.batch import BatchPlan
 from nearcast.engine.packets import POSTS, PRINTS, pack
 from nearcast.engine.previous_table import LEAF
 from nearcast.partitioning.routing_table import RoutingTable
@@ -29,20 +30,22 @@ from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.subscriptions.rows import is_text
 
 ROWS_A_SPLIT = 30  # bits
+MARKS = "marks"  # column of routed posts: the kinds of subscriptions that may want one, a bit each
 
 
 def spread(
-    plan: Plan, posts: pa.Table, prints: np.ndarray, matched: np.ndarray, order: int
+    plan: BatchPlan, posts: pa.Table, prints: np.ndarray, matched: np.ndarray, order: int
 ) -> Iterator[tuple[int, bytes]]:
     """The packets of routed posts; `matched` is a matrix (post, worker) of who has to match them."""
     workers, router = plan.settings.workers, plan.router
     stored = posts["leaf"].to_numpy()
     at_home = np.ones(len(posts), np.bool_)
-    if plan.settings.keep == "none":  # then only to offer it to the nearest, for a window, or to add it up
-        asked = (posts[name].to_numpy() for name in ("near", "counted", "tallied", "ranked"))
-        at_home = np.logical_or.reduce(list(asked))
+    marks = posts[MARKS].to_numpy()
+    placed = marks.dtype.type(marks_of("placed"))  # the others are for the worker that stores a post
+    if plan.settings.keep == "none":
+        at_home = (marks & ~placed) != 0
     owners = router.owners(workers)
-    sent = matched & posts["wanted"].to_numpy()[:, None]
+    sent = matched & ((marks & placed) != 0)[:, None]
     goes = sent.copy()
     goes[np.flatnonzero(at_home), owners[stored[at_home]]] = True
     home = np.where(at_home, owners[stored], goes.argmax(axis=1))
@@ -59,8 +62,8 @@ def spread(
         rows = np.flatnonzero(goes[:, worker])
         if len(rows):
             table = posts.take(pa.array(rows)) if len(rows) < len(posts) else posts
-            at = table.schema.get_field_index("wanted")
-            table = table.set_column(at, "wanted", pa.array(sent[rows, worker]))
+            own = np.where(sent[rows, worker], marks[rows], marks[rows] & ~placed)
+            table = table.set_column(table.schema.get_field_index(MARKS), MARKS, pa.array(own))
             table = table.append_column("home", pa.array(home[rows] == worker))
             for packet in pack(POSTS, table, order, plan.spool):
                 yield worker, packet
@@ -97,7 +100,7 @@ def come_elsewhere(prints: np.ndarray, posts: pa.Table, others: pa.Table | None)
     return out
 
 
-def whereabouts(plan: Plan, leaves: np.ndarray, worker: int) -> np.ndarray:
+def whereabouts(plan: BatchPlan, leaves: np.ndarray, worker: int) -> np.ndarray:
     """The worker whose segments would have an earlier copy of each post, given its leaf; -1 where any of them may."""
     router, beside = plan.router, plan.former is not None
     if not router.textual and not beside:
@@ -107,14 +110,14 @@ def whereabouts(plan: Plan, leaves: np.ndarray, worker: int) -> np.ndarray:
     return router.whereabouts(leaves, plan.settings.workers)
 
 
-def possibly_in(plan: Plan, ref: SegmentRef, where: np.ndarray) -> np.ndarray:
+def possibly_in(plan: BatchPlan, ref: SegmentRef, where: np.ndarray) -> np.ndarray:
     """Which posts a segment may have a copy of."""
     if ref.facts.get("layout") != plan.layout:
         return np.ones(len(where), np.bool_)
     return (where == ref.owner) | (where < 0)
 
 
-def own_posts(plan: Plan, ref: SegmentRef, segment: PostSegment, rows: np.ndarray, worker: int) -> np.ndarray:
+def own_posts(plan: BatchPlan, ref: SegmentRef, segment: PostSegment, rows: np.ndarray, worker: int) -> np.ndarray:
     """Of some posts of a segment those that a worker has to look at: each belongs to one worker."""
     if ref.facts.get("layout") == plan.layout:
         return rows if ref.owner == worker else rows[:0]

@@ -21,10 +21,10 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import BEGINNING, NEVER
-from nearcast.engine.align import ranges, rewritten, write_share
+from nearcast.engine.align import placed, rewritten, write_share
 from nearcast.engine.balance_effects import neighbours
 from nearcast.engine.balance_strategies import RATIO, decide, pays, picked
-from nearcast.engine.batch import Plan, open_segments
+from nearcast.engine.batch import BatchPlan, open_segments
 from nearcast.engine.load_notes import watched
 from nearcast.engine.measured_load import Measured, Work
 from nearcast.engine.settings import Settings
@@ -40,7 +40,9 @@ from nearcast.storage.subscriptions.subscription_set import read_logs, standing_
 
 PATIENCE = 3  # batches with posts, before the first decision and between two
 RECORDED = 20  # adjustments
-FEW = 0.1  # of all subscriptions to ranges: so many older ones are moved (PS2Stream §V-B gives no figure)
+FEW = (
+    0.1  # of all subscriptions that are placed by leaves: so many older ones are moved (PS2Stream §V-B gives no figure)
+)
 LONGEST = 200  # batches that two tables stand side by side; where nothing ends they would for ever
 LOOKED_AT = 20_000  # rows of a segment, to tell how many are left
 
@@ -48,11 +50,11 @@ LOOKED_AT = 20_000  # rows of a segment, to tell how many are left
 def rebalance(state: StateDirectory, settings: Settings, manifest: Manifest) -> Manifest:
     """The manifest after an adjustment, or the same one if there is nothing to gain."""
     if manifest.former is not None:
-        plan = Plan(str(state.root), manifest, settings, manifest.batch)
+        plan = BatchPlan(str(state.root), manifest, settings, manifest.batch)
         return united(plan) if is_due(plan) else manifest
     if not watched(settings) or not any(ref.batch == manifest.batch for ref in manifest.of(STATISTICS)):
         return manifest
-    plan = Plan(str(state.root), manifest, settings, manifest.batch)
+    plan = BatchPlan(str(state.root), manifest, settings, manifest.batch)
     strategy, auto = picked(settings.balance, plan.router.name), settings.balance == "auto"
     work = Work.of(plan)
     ratio = RATIO if auto and settings.ratio is None else settings.ratio
@@ -65,13 +67,13 @@ def rebalance(state: StateDirectory, settings: Settings, manifest: Manifest) -> 
     return adjust(plan, move, time.perf_counter() - began)
 
 
-def adjust(plan: Plan, move: Move, decided: float = 0.0) -> Manifest:
+def adjust(plan: BatchPlan, move: Move, decided: float = 0.0) -> Manifest:
     """Carry out a move, whatever it is worth; `decided` is how long it took to be found, in seconds."""
     began, before = time.perf_counter(), plan.manifest
     name = f"router/{before.version + 1:012d}-{uuid.uuid4().hex[:8]}.arrow"
     RoutingTable(replace(move.partition, load=move.loads.leaf_load)).save(plan.state.root / name)
     after = replace(plan, manifest=replace(before, router=name, former=None))
-    if move.gradual and plan.former is None and ranges(before):
+    if move.gradual and plan.former is None and placed(before):
         former = {"router": before.router, "before": before.next_op, "batch": before.batch}
         after = replace(plan, manifest=replace(before, router=name, former=former))
         return _committed(plan, after, move, before.segments, 0, decided, began)
@@ -82,7 +84,7 @@ def adjust(plan: Plan, move: Move, decided: float = 0.0) -> Manifest:
     return _committed(plan, after, move, before.replacing([], new), sum(ref.rows for ref in new), decided, began)
 
 
-def is_due(plan: Plan) -> bool:
+def is_due(plan: BatchPlan) -> bool:
     """Whether few enough subscriptions follow the former table, or for long enough; looked at now and then."""
     manifest, told = plan.manifest, plan.manifest.former
     assert told is not None
@@ -92,7 +94,7 @@ def is_due(plan: Plan) -> bool:
     if age >= LONGEST:
         return True
     clock, first = (BEGINNING if manifest.clock is None else manifest.clock), manifest.first_post
-    segments = open_segments(plan, [ref.name for ref in ranges(manifest) if not ref.facts.get("ended")])
+    segments = open_segments(plan, [ref.name for ref in placed(manifest) if not ref.facts.get("ended")])
     ends = standing_ends(segments, read_logs(plan.state, manifest))
     old = whole = 0.0
     for name, segment in segments.items():
@@ -104,7 +106,7 @@ def is_due(plan: Plan) -> bool:
     return old <= FEW * whole
 
 
-def united(plan: Plan) -> Manifest:
+def united(plan: BatchPlan) -> Manifest:
     """The end of two tables side by side: what is left of the older subscriptions comes to follow the newer one."""
     began, before, former = time.perf_counter(), plan.manifest, plan.former
     assert former is not None
@@ -120,14 +122,20 @@ def united(plan: Plan) -> Manifest:
     return _committed(plan, after, move, before.replacing([], new), sum(ref.rows for ref in new), 0.0, began)
 
 
-def _rewritten(plan: Plan, after: Plan, move: Move, decided: float, began: float) -> Manifest:
+def _rewritten(plan: BatchPlan, after: BatchPlan, move: Move, decided: float, began: float) -> Manifest:
     new = rewritten(after)
-    segments = plan.manifest.replacing([ref.name for ref in ranges(plan.manifest)], new)
+    segments = plan.manifest.replacing([ref.name for ref in placed(plan.manifest)], new)
     return _committed(plan, after, move, segments, sum(ref.rows for ref in new), decided, began)
 
 
 def _committed(
-    plan: Plan, after: Plan, move: Move, segments: tuple[SegmentRef, ...], queries: int, decided: float, began: float
+    plan: BatchPlan,
+    after: BatchPlan,
+    move: Move,
+    segments: tuple[SegmentRef, ...],
+    queries: int,
+    decided: float,
+    began: float,
 ) -> Manifest:
     record = recorded(move, plan.manifest, queries, decided, time.perf_counter() - began)
     adjustments = [*plan.manifest.adjustments, record][-RECORDED:]
@@ -171,13 +179,13 @@ def must_rewrite(old: RoutingTable, new: RoutingTable) -> bool:
     return (old.extent, old.cells) != (new.extent, new.cells) or (new.shares and not old.shares)
 
 
-def handed_over(plan: Plan, after: Plan, concerned: Callable[[Rows], Rows]) -> list[SegmentRef]:
+def handed_over(plan: BatchPlan, after: BatchPlan, concerned: Callable[[Rows], Rows]) -> list[SegmentRef]:
     """For each worker a segment of the subscriptions, of those `concerned`, that it comes to keep and has not got.
 
     Cost: some nanoseconds a subscription, some microseconds for each that is concerned.
     """
     workers = plan.settings.workers
-    refs = ranges(plan.manifest)
+    refs = placed(plan.manifest)
     touching = {
         ref.name: concerned(segment.rows)
         for ref, segment in zip(refs, open_segments(plan, [ref.name for ref in refs]).values(), strict=True)

@@ -7,19 +7,17 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.arrays import chunk
-from nearcast.common.kernels.grid import may_match
-from nearcast.common.op_schema import AGGREGATES, NEAREST, RANGE, RELEVANT, TERMS
 from nearcast.common.post_schema import REJECTS as REJECTED
-from nearcast.engine.batch import Plan, open_frequencies, open_summary
+from nearcast.engine.batch import BatchPlan, open_frequencies, placed_summary
+from nearcast.engine.candidates import Candidates
 from nearcast.engine.op_encoding import encode_ops, file_ops
 from nearcast.engine.op_packets import pack_ops
 from nearcast.engine.packets import POSTS, REJECTS, SEEN, by_worker, pack
-from nearcast.engine.post_copies import matchers, spread
+from nearcast.engine.post_copies import MARKS, matchers, spread
 from nearcast.engine.previous_table import LEAF
 from nearcast.partitioning.routing_table import EVERYTHING, NO_WORDS
 from nearcast.reader.row_format import json_row, post_rows
 from nearcast.sources.derive.specs import derived
-from nearcast.storage.manifest import SUBSCRIPTIONS
 from nearcast.storage.posts.post_segment import post_fingerprints
 
 Packets = Iterator[tuple[int, bytes]]
@@ -27,7 +25,7 @@ OPS_AT_ONCE = 1 << 17  # arrays of more take new memory each time, and the syste
 FUTURE = "time lies too far in the future"
 
 
-def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> Packets:
+def route_posts(plan: BatchPlan, posts: pa.Table, order: int, drop: bool = True) -> Packets:
     """Words, leaf and worker of each post, and whether some subscription there may want it.
 
     With `--keep none` a post that none can want goes nowhere (PS2Stream's H2, Tornado's textual summary); otherwise it
@@ -46,30 +44,16 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
     prints = post_fingerprints(posts) if router.textual or router.hashes or former else NO_WORDS
     leaves = router.store(lon, lat, terms, offsets, prints)
     cells = router.summary_cells(lon, lat)
-    asked = {ref.asks for ref in plan.manifest.of(SUBSCRIPTIONS)}
-
-    def may_want(asks: int) -> np.ndarray:
-        if not drop:
-            return np.ones(len(posts), np.bool_)
-        some = asks in asked
-        return may_match(cells, terms, offsets, open_summary(plan, asks)) if some else np.zeros(len(posts), np.bool_)
-
-    columns, summary = (lon, lat, terms, offsets), open_summary(plan) if drop else EVERYTHING
+    columns, summary = (lon, lat, terms, offsets), placed_summary(plan) if drop else EVERYTHING
     to = router.match(*columns, leaves, summary, cells)
-    wanted = np.diff(to[0]) > 0 if drop and router.shares else may_want(RANGE)
-    near = may_want(NEAREST)
-    posts = posts.append_column("leaf", pa.array(leaves))
-    posts = posts.append_column("wanted", pa.array(wanted)).append_column("near", pa.array(near))
+    marks = Candidates(cells, terms, offsets).marks(plan, drop, np.diff(to[0]) > 0 if router.shares else None)
+    posts = posts.append_column("leaf", pa.array(leaves)).append_column(MARKS, pa.array(marks))
     posts = posts.append_column("terms", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms)))
     owners = router.owners(workers)[leaves]
     seen = {"posts": len(posts), "dropped": 0, "earliest": int(ts.min()), "latest": int(ts.max())}
     some = np.ones(len(posts), np.bool_)
     if plan.settings.keep == "none":
-        counted, tallied = may_want(TERMS), may_want(AGGREGATES)
-        ranked = np.full(len(posts), not drop or RELEVANT in asked)  # a window has all posts
-        some = wanted | near | counted | tallied | ranked
-        posts = posts.append_column("counted", pa.array(counted)).append_column("tallied", pa.array(tallied))
-        posts = posts.append_column("ranked", pa.array(ranked))
+        some = marks != 0
         seen["dropped"] = int((~some).sum())
     for packet in pack(SEEN, pa.table({name: [value] for name, value in seen.items()}), order):
         yield order % workers, packet
@@ -88,7 +72,7 @@ def route_posts(plan: Plan, posts: pa.Table, order: int, drop: bool = True) -> P
             yield worker, packet
 
 
-def without_future(plan: Plan, posts: pa.Table) -> tuple[pa.Table, pa.Table]:
+def without_future(plan: BatchPlan, posts: pa.Table) -> tuple[pa.Table, pa.Table]:
     """(posts, rejects): none later than the batch's arrival plus `--max-future`, so one fast clock poisons nothing."""
     limit = plan.settings.max_future
     if limit is None or plan.arrival is None or not len(posts):
@@ -100,7 +84,7 @@ def without_future(plan: Plan, posts: pa.Table) -> tuple[pa.Table, pa.Table]:
     return posts.filter(pa.array(~early)), pa.table([[FUTURE] * len(shown), shown], schema=REJECTED)
 
 
-def route_ops(plan: Plan, raw: pa.Table, order: int) -> Packets:
+def route_ops(plan: BatchPlan, raw: pa.Table, order: int) -> Packets:
     """Every worker hears of every op, to work out what it means as all others do, and gets the queries it keeps."""
     for piece, begin in enumerate(range(0, len(raw), OPS_AT_ONCE)):
         some = raw.slice(begin, OPS_AT_ONCE)
@@ -109,6 +93,6 @@ def route_ops(plan: Plan, raw: pa.Table, order: int) -> Packets:
         yield from route_rejects(plan, rejects, order, piece)
 
 
-def route_rejects(plan: Plan, rejects: pa.Table, order: int, piece: int = 0) -> Packets:
+def route_rejects(plan: BatchPlan, rejects: pa.Table, order: int, piece: int = 0) -> Packets:
     for packet in pack(REJECTS, rejects, order, plan.spool, piece):
         yield order % plan.settings.workers, packet

@@ -8,9 +8,10 @@ import pyarrow.compute as pc
 
 from nearcast.common.arrays import chunk
 from nearcast.common.geo.shapes import Region
-from nearcast.common.op_schema import BEGINNING, NEVER, RELEVANT, SUBSCRIBE
+from nearcast.common.kinds import codes
+from nearcast.common.op_schema import BEGINNING, NEVER, SUBSCRIBE
 from nearcast.common.text.tokenizer import Tokenizer
-from nearcast.engine.batch import Plan, open_segments
+from nearcast.engine.batch import BatchPlan, open_segments
 from nearcast.engine.noted_searches import asked_by, joined, no_queries, open_searches
 from nearcast.engine.op_encoding import encode_ops, file_ops
 from nearcast.engine.settings import Inputs
@@ -56,7 +57,7 @@ def op_sample(
         kept[parsed[spread_out(len(parsed), MOST_PARSED)]] = True
         raw = raw.filter(pa.array(kept))
     ops, _ = encode_ops(raw, tokenizer, regions)
-    elsewhere = (ops["asks"].to_numpy() == RELEVANT) & (ops["op"].to_numpy() == SUBSCRIBE)
+    elsewhere = np.isin(ops["asks"].to_numpy(), codes("distributed")) & (ops["op"].to_numpy() == SUBSCRIBE)
     ops = ops.filter(pa.array(~elsewhere)) if elsewhere.any() else ops
     return asked_by(file_ops(ops, frequencies))
 
@@ -76,12 +77,12 @@ def sampled_ops(inputs: Inputs) -> pa.Table | None:
     return pa.concat_tables(parts, promote_options="permissive") if parts else None
 
 
-def own_sample(plan: Plan) -> Sample:
+def own_sample(plan: BatchPlan) -> Sample:
     """Of a state: its newest posts, the subscriptions that stand, and the searches that were asked of late."""
     return Sample(own_posts(plan), joined([own_queries(plan), open_searches(plan)[0]]))
 
 
-def own_posts(plan: Plan) -> Posts:
+def own_posts(plan: BatchPlan) -> Posts:
     parts, left = [], MOST
     for ref in sorted(plan.manifest.of(POSTS), key=lambda ref: -ref.max_ts):
         segment = PostSegment(plan.state.path(ref.name))
@@ -96,8 +97,10 @@ def own_posts(plan: Plan) -> Posts:
     return Posts(lon, lat, ts, terms, offsets.astype(np.int64))
 
 
-def own_queries(plan: Plan) -> Queries:
-    segments = open_segments(plan, [ref.name for ref in plan.manifest.of(SUBSCRIPTIONS) if ref.asks != RELEVANT])
+def own_queries(plan: BatchPlan) -> Queries:
+    segments = open_segments(
+        plan, [ref.name for ref in plan.manifest.of(SUBSCRIPTIONS) if ref.asks not in codes("distributed")]
+    )
     ends = standing_ends(segments, read_logs(plan.state, plan.manifest))
     first = NEVER if plan.manifest.first_post is None else plan.manifest.first_post
     clock = BEGINNING if plan.manifest.clock is None else plan.manifest.clock
@@ -115,7 +118,7 @@ def queries_of(rows: Rows) -> Queries:
     """Subscriptions as routers see them."""
     bounded = (rows.start != BEGINNING) & (rows.end != NEVER)
     life = np.where(bounded, rows.end - np.where(bounded, rows.start, 0), NEVER)
-    near = rows.nearest
+    near = rows.having("points")
     boxes, k = rows.boxes.copy(), np.zeros(len(rows), np.int64)
     if near.any():
         boxes[near] = rows.points[near][:, [0, 1, 0, 1]]

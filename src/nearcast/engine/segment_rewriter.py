@@ -1,27 +1,27 @@
-"""What every chore does with segments: takes those that are its worker's, and reports what it puts in their place."""
+"""What all compaction does with segments: takes those that are its worker's, and tells what it puts in their place."""
 
-from nearcast.engine.batch import Plan
-from nearcast.engine.task_result import Report
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.task_result import TaskResult
 from nearcast.storage.manifest import SegmentRef
 
 
 class Rewriting:
-    def __init__(self, plan: Plan, worker: int, report: Report) -> None:
+    def __init__(self, plan: BatchPlan, worker: int, result: TaskResult) -> None:
         self.plan = plan
         self.worker = worker
-        self.report = report
+        self.result = result
         self.manifest = plan.manifest
 
     def mine(self, kind: str) -> list[SegmentRef]:
         """Segments that are this worker's to rewrite and that this task has not rewritten yet."""
         workers = self.plan.settings.workers
-        gone = set(self.report.gone)
+        gone = set(self.result.gone)
         return [s for s in self.manifest.of(kind) if s.owner % workers == self.worker and s.name not in gone]
 
     def replace(self, old: list[SegmentRef], new: list[SegmentRef]) -> None:
-        self.report.gone += [ref.name for ref in old]
-        self.report.segments += new
-        self.report.count(merges=1, merged_rows=sum(ref.rows for ref in new))
+        self.result.gone += [ref.name for ref in old]
+        self.result.segments += new
+        self.result.count(merges=1, merged_rows=sum(ref.rows for ref in new))
 
     def ref(self, kind: str, name: str, rows: int, size: int, old: list[SegmentRef], **facts: int | None) -> SegmentRef:
         same = {ref.facts.get("layout") for ref in old} == {self.plan.layout}

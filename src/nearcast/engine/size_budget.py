@@ -2,7 +2,7 @@
 
 At the end of a batch, when all its files are written and before any is committed: so what a batch leads to has room, or
 holds no more than it must, and a batch that is cut off leaves nothing behind. What leaves is folded into coarse slots
-(`kinds.aggregates.coarse_slots`), from which a search can still count it by place and time. The newest slot stays, and
+(`storage.posts.coarse_slots`), from which a search can still count it by place and time. The newest slot stays, and
 so do the windows of standing queries. From then on a post from before the time that is kept is `late`: not stored, as
 one that retention has passed.
 """
@@ -14,32 +14,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.engine.batch import Plan
-from nearcast.engine.compaction import Chores
-from nearcast.engine.task_result import Report, Round
-from nearcast.engine.ticks import FOR_EVER, open_standing
-from nearcast.kinds.aggregates.coarse_slots import CoarseSlots
-from nearcast.kinds.aggregates.recount import EVERYTHING
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.compaction import Compaction
+from nearcast.engine.task_result import AllWorkers, TaskResult
+from nearcast.engine.ticks import FOR_EVER, open_ticking
 from nearcast.reader.archive import read_archive
 from nearcast.storage.deletes import deletes_for
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import ARCHIVE, COARSE, POSTS, Manifest, SegmentRef
+from nearcast.storage.posts.coarse_slots import CoarseSlots
 from nearcast.storage.posts.post_segment import PostSegment
+from nearcast.storage.posts.question import EVERYTHING
 
 
-def keep_size(plan: Plan, after: Manifest, reports: Sequence[Report], all_workers: Round) -> None:
+def keep_size(plan: BatchPlan, after: Manifest, tasks: Sequence[TaskResult], all_workers: AllWorkers) -> None:
     """Let the oldest slots leave, where posts take more than `--keep-size`; what leaves and what comes in its place is
-    added to the reports. `after` is what they lead to.
+    added to the task results. `after` is what they lead to.
     """
     while (
         until := leaving(plan, after)
     ) is not None:  # once more, where a file is larger than its share of the old one
         done = all_workers(Leave(plan, after, until))
         gone = {name for each in done for name in each.gone}
-        for report, more in zip(reports, done, strict=True):
-            report.add(more)
-            report.segments[:] = [ref for ref in report.segments if ref.name not in gone] + more.segments
-            report.gone += more.gone
+        for task, more in zip(tasks, done, strict=True):
+            task.add(more)
+            task.segments[:] = [ref for ref in task.segments if ref.name not in gone] + more.segments
+            task.gone += more.gone
         after = replace(after, segments=after.replacing(gone, [ref for each in done for ref in each.segments]))
 
 
@@ -48,7 +48,7 @@ def kept(manifest: Manifest) -> list[SegmentRef]:
     return [*manifest.of(POSTS), *manifest.of(ARCHIVE)]
 
 
-def leaving(plan: Plan, after: Manifest) -> int | None:
+def leaving(plan: BatchPlan, after: Manifest) -> int | None:
     """The time before which all posts leave: the earliest that gives enough room, or the latest that is allowed; None
     if there is room, or nothing may leave.
     """
@@ -72,10 +72,10 @@ def leaving(plan: Plan, after: Manifest) -> int | None:
     return int(slots[last] + 1) * slot
 
 
-def needed_since(plan: Plan, after: Manifest) -> int:
+def needed_since(plan: BatchPlan, after: Manifest) -> int:
     """The beginning of the slot that a window of a standing query reaches back to, or of the newest slot."""
     slot, oldest = plan.settings.slot, after.clock or 0
-    for part in open_standing(plan, after):
+    for part in open_ticking(plan, after):
         some = (part.window < FOR_EVER) & (part.following < part.stop)
         oldest = min(oldest, int((part.following - part.window)[some].min(initial=oldest)) + 1)
     return oldest // slot * slot
@@ -100,23 +100,23 @@ class Leave:
     as coarse slots. Worker 0 also takes over the coarse slots that there were.
     """
 
-    plan: Plan
+    plan: BatchPlan
     after: Manifest
     until: int
 
-    def __call__(self, worker: int) -> Report:
-        done = Report(worker)
-        chores = Chores(replace(self.plan, manifest=self.after), worker, done)
+    def __call__(self, worker: int) -> TaskResult:
+        done = TaskResult(worker)
+        compaction = Compaction(replace(self.plan, manifest=self.after), worker, done)
         with done.timed("keep size"):
-            coarse = [self.leave(chores, ref) for kind in (POSTS, ARCHIVE) for ref in chores.mine(kind)]
+            coarse = [self.leave(compaction, ref) for kind in (POSTS, ARCHIVE) for ref in compaction.mine(kind)]
             if worker == 0:
                 old = self.after.of(COARSE)
                 done.gone += [ref.name for ref in old]
                 coarse += [CoarseSlots.open(self.plan.state.path(ref.name)) for ref in old]
-            self.write(chores, [part for part in coarse if part is not None and len(part)])
+            self.write(compaction, [part for part in coarse if part is not None and len(part)])
         return done
 
-    def leave(self, chores: Chores, ref: SegmentRef) -> CoarseSlots | None:
+    def leave(self, compaction: Compaction, ref: SegmentRef) -> CoarseSlots | None:
         """Rewrite a file without what leaves, which is returned."""
         if ref.min_ts >= self.until:
             return None
@@ -126,10 +126,10 @@ class Leave:
             there = ~segment.deleted(deletes_for(state, self.after, ref))
         old = segment.ts < self.until
         rows = np.flatnonzero(there & old)
-        new = self.rest(chores, ref, segment, there & ~old)
-        chores.report.gone.append(ref.name)
-        chores.report.segments += new
-        chores.report.count(coarse=len(rows))
+        new = self.rest(compaction, ref, segment, there & ~old)
+        compaction.result.gone.append(ref.name)
+        compaction.result.segments += new
+        compaction.result.count(coarse=len(rows))
         return CoarseSlots.fold(segment, rows, self.plan.settings.slot)
 
     def segment(self, ref: SegmentRef) -> PostSegment:
@@ -140,21 +140,21 @@ class Leave:
         columns = () if ref.max_ts < self.until else None  # attributes matter where some stay
         return read_archive(state.path(ref.name, ".parquet"), EVERYTHING, columns, deletes, self.plan.tokenizer)
 
-    def rest(self, chores: Chores, ref: SegmentRef, segment: PostSegment, stay: np.ndarray) -> list[SegmentRef]:
+    def rest(self, compaction: Compaction, ref: SegmentRef, segment: PostSegment, stay: np.ndarray) -> list[SegmentRef]:
         """What stays of a file, as one of its kind."""
         if not stay.any():
             return []
         table = segment.all().filter(pa.array(stay)).combine_chunks()
-        return chores.write_posts(table, [ref]) if ref.kind == POSTS else chores.archive(table, ref)
+        return compaction.write_posts(table, [ref]) if ref.kind == POSTS else compaction.archive(table, ref)
 
-    def write(self, chores: Chores, parts: list[CoarseSlots]) -> None:
+    def write(self, compaction: Compaction, parts: list[CoarseSlots]) -> None:
         if not parts:
             return
         clock = self.after.clock or 0
         slots = CoarseSlots.merged(parts).aged(clock, self.until, self.plan.settings.slot)
-        name = chores.name(COARSE)
+        name = compaction.name(COARSE)
         size = slots.write(self.plan.state.path(name))
         bounds = int(slots.begin.min()), int(slots.end.max()) - 1
         facts = {"posts": int(slots.posts.sum())}
-        ref = SegmentRef(COARSE, name, len(slots), size, self.plan.batch, chores.worker, *bounds, facts=facts)
-        chores.report.segments.append(ref)
+        ref = SegmentRef(COARSE, name, len(slots), size, self.plan.batch, compaction.worker, *bounds, facts=facts)
+        compaction.result.segments.append(ref)

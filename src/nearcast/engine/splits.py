@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.engine.route import Packets, route_ops, route_posts, route_rejects
 from nearcast.engine.settings import Inputs, Settings
 from nearcast.sources.formats import Split, read_split
@@ -32,7 +32,7 @@ class Work:
 
 def packets_of(work: Work) -> Packets:
     """The packets of one split."""
-    plan = Plan(work.root, replace(work.manifest, load=[]), work.settings, arrival=work.arrival)
+    plan = BatchPlan(work.root, replace(work.manifest, load=[]), work.settings, arrival=work.arrival)
     if work.ops is not None:
         raw, rejects = read_ops(work.ops)
         yield from route_rejects(plan, rejects, work.order)

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from nearcast.common.errors import NearcastError
 from nearcast.common.post_schema import BASE_FIELDS
-from nearcast.engine.batch import Plan
-from nearcast.engine.task_result import Report
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.task_result import TaskResult
 from nearcast.reader.reader import Reader
 from nearcast.reader.row_format import json_row
 from nearcast.storage.manifest import DELETES, SegmentRef
@@ -20,12 +20,12 @@ from nearcast.storage.manifest import RESULTS as RESULTS_KIND
 from nearcast.storage.outbox import ANSWER, RESULTS, Results
 
 
-def answer_searches(plan: Plan, reports: Sequence[Report]) -> list[SegmentRef]:
+def answer_searches(plan: BatchPlan, tasks: Sequence[TaskResult]) -> list[SegmentRef]:
     """The answers as one segment of the outbox, or nothing. Deletions of the same batch count."""
-    searches = [search for report in reports for search in report.searches]
+    searches = [search for task in tasks for search in task.searches]
     if not searches:
         return []
-    fresh = [ref for report in reports for ref in report.segments if ref.kind == DELETES]
+    fresh = [ref for task in tasks for ref in task.segments if ref.kind == DELETES]
     manifest = replace(plan.manifest, segments=(*plan.manifest.segments, *fresh))
     reader = Reader(plan.state, manifest)
     rows = []

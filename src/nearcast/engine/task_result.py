@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,7 +11,11 @@ from nearcast.storage.manifest import SegmentRef
 
 
 @dataclass
-class Report:
+class TaskResult:
+    """`segments` are new and `gone` are names of segments that leave; `spooled` are files for the second round and
+    `notes` numbers for it, by what they are (a kind's own names); `searches` are those that came with the stream.
+    """
+
     worker: int
     segments: list[SegmentRef] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
@@ -20,18 +24,24 @@ class Report:
     clock: int | None = None
     ops: int = 0
     searches: list[dict[str, Any]] = field(default_factory=list)
-    candidates: list[str] = field(default_factory=list)  # files in the spool: what may enter the answers of the nearest
-    superseded: list[int] = field(default_factory=list)  # subscriptions to the nearest that others have taken over from
-    reports: list[str] = field(default_factory=list)  # files in the spool: reports on a beat
-    ranked: list[str] = field(default_factory=list)  # files in the spool: what may enter answers by relevance
-    ledger_since: int | None = None  # from which time on the ledger has all posts
-    forgotten: list[int] = field(default_factory=list)  # and those that were dropped long after their end
+    spooled: dict[str, list[str]] = field(default_factory=dict)
+    notes: dict[str, list[int]] = field(default_factory=dict)
 
     def count(self, **counts: int) -> None:
         for name, value in counts.items():
             self.counts[name] = self.counts.get(name, 0) + int(value)
 
-    def add(self, more: "Report") -> None:
+    def leave(self, what: str, name: str) -> None:
+        """Name a file in the spool that the second round is to find."""
+        self.spooled.setdefault(what, []).append(name)
+
+    def files(self, what: str) -> list[str]:
+        return self.spooled.get(what, [])
+
+    def note(self, what: str, numbers: Sequence[int]) -> None:
+        self.notes.setdefault(what, []).extend(numbers)
+
+    def add(self, more: "TaskResult") -> None:
         """What the same worker did in a second round."""
         self.count(**more.counts)
         for stage, seconds in more.seconds.items():
@@ -48,10 +58,27 @@ class Report:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> "Report":
+    def from_json(cls, text: str) -> "TaskResult":
         data = json.loads(text)
         data["segments"] = [SegmentRef(**segment) for segment in data["segments"]]
         return cls(**data)
 
 
-Round = Callable[[Callable[[int], Report]], list[Report]]  # a function of the worker, done by all of them
+AllWorkers = Callable[[Callable[[int], TaskResult]], list[TaskResult]]  # a function of the worker, done by all of them
+
+
+def add_round(tasks: Sequence[TaskResult], more: list[TaskResult]) -> list[TaskResult]:
+    """A further round, its counts and times added to those of the first."""
+    for before, each in zip(tasks, more, strict=True):
+        before.add(each)
+    return more
+
+
+def noted(tasks: Sequence[TaskResult], what: str) -> list[int]:
+    """The numbers that all tasks have noted."""
+    return [number for task in tasks for number in task.notes.get(what, ())]
+
+
+def files_left(tasks: Sequence[TaskResult], what: str) -> list[str]:
+    """The files that all tasks have left."""
+    return [name for task in tasks for name in task.files(what)]

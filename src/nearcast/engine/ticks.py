@@ -1,45 +1,80 @@
-"""Subscriptions that report on a beat, frequent terms (SSTD's CTQ) or aggregates (STAR): filing them, what is due, and
-posts that come too late.
+"""Subscriptions that report on a tick, whatever their kind: what is due, and posts that come too late.
 
-What they report is counted in a second round (`engine.tick_reports`), when all posts of the batch are stored. One
-segment of them serves all workers.
+A tick is a whole multiple of a subscription's SYNC since the epoch. What is reported is counted in the second round
+(`engine.tick_reports`), when all posts of the batch are stored.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
-from nearcast.common.op_schema import AGGREGATES, BEGINNING, NEVER, TERMS
-from nearcast.engine.batch import Plan, open_segments, write_segment
-from nearcast.kinds.terms.index import Due
-from nearcast.kinds.terms.kernels.tick_reports import TOLD
+from nearcast.common.kernels.ticks import MOST_EMPTY
+from nearcast.common.kinds import codes
+from nearcast.common.op_schema import BEGINNING, NEVER
+from nearcast.engine.arrivals import Arrivals
+from nearcast.engine.batch import BatchPlan, open_segments
+from nearcast.engine.match_results import once, results_of
+from nearcast.engine.task import Task
 from nearcast.storage.manifest import SUBSCRIPTIONS, Manifest, SegmentRef
+from nearcast.storage.outbox import LATE, Results
 from nearcast.storage.post_columns import PostColumns
-from nearcast.storage.subscriptions.pyramid import PYRAMID
 from nearcast.storage.subscriptions.rows import Rows
 from nearcast.storage.subscriptions.subscription_segment import Directory, Line, Matches, Segment
 from nearcast.storage.subscriptions.subscription_set import read_logs, standing_ends
-from nearcast.storage.tick_progress import Beats
+from nearcast.storage.tick_progress import TickProgress
 
 FOR_EVER = 1 << 61  # microseconds
-ON_A_BEAT = (TERMS, AGGREGATES)
 
 
-def reporting_refs(manifest: Manifest, kinds: Collection[int] = ON_A_BEAT) -> list[SegmentRef]:
-    return [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.asks in kinds]
-
-
-def file_reporting(plan: Plan, rows: Rows, asks: int) -> SegmentRef:
-    """Write new subscriptions of one kind, for all workers."""
-    segment = Segment.build(rows, PYRAMID)
-    name, size = write_segment(plan, segment, 0)
-    return SegmentRef(SUBSCRIPTIONS, name, len(segment), size, plan.batch, facts={"asks": asks})
+def reporting_refs(manifest: Manifest, asks: Collection[int] | None = None) -> list[SegmentRef]:
+    """The segments of subscriptions that report; of some kinds, by their codes."""
+    asks = codes("reporting") if asks is None else asks
+    return [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.asks in asks]
 
 
 @dataclass(frozen=True)
-class Standing:
-    """The rows of a segment, when they start and stop (all things considered), their first beat that has not been
+class Due:
+    """Rows, each with `count` ticks due from `begin` on, after `empty` reports in a row; no more follow if `final`."""
+
+    rows: Rows
+    begin: np.ndarray
+    count: np.ndarray
+    empty: np.ndarray
+    final: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, picked: np.ndarray) -> "Due":
+        return Due(self.rows.take(picked), *(each[picked] for each in (self.begin, self.count, self.empty, self.final)))
+
+    @property
+    def since(self) -> int:
+        """No window of a tick that is due has posts from before this, or at it."""
+        due = self.count > 0
+        return int((self.begin - self.rows.ticks[:, 0])[due].min()) if due.any() else 0
+
+
+@dataclass(frozen=True)
+class TickReports:
+    """Report i is of `row[i]` of what was due and about the window that ends at `window_end[i]`; it stands for
+    `skipped[i]` empty ones, if that is not 0. Its rows are a list in `terms` or JSON in `texts`. `empty` is how many
+    empty reports in a row each row of what was due has had afterwards.
+    """
+
+    row: np.ndarray
+    window_end: np.ndarray
+    skipped: np.ndarray
+    empty: np.ndarray
+    terms: pa.ListArray | None = None
+    texts: pa.StringArray | None = None
+
+
+@dataclass(frozen=True)
+class Ticking:
+    """The rows of a segment, when they start and stop (all things considered), their first tick that has not been
     reported, and how many empty reports in a row came last.
     """
 
@@ -53,45 +88,45 @@ class Standing:
     @property
     def window(self) -> np.ndarray:
         """Its length; where an aggregate has none, and counts from its start, longer than any."""
-        window = self.segment.rows.beats[:, 0]
+        window = self.segment.rows.ticks[:, 0]
         return np.where(window > 0, window, FOR_EVER)
 
     @property
-    def beat(self) -> np.ndarray:
-        return self.segment.rows.beats[:, 1]
+    def sync(self) -> np.ndarray:
+        return self.segment.rows.ticks[:, 1]
 
     def due(self, horizon: int) -> Due:
-        """What fires when the clock, less the lateness, is at `horizon`: the beats before it, from the first that has
+        """What fires when the clock, less the lateness, is at `horizon`: the ticks before it, from the first that has
         not been reported on.
         """
         limit = np.maximum(np.minimum(self.stop, horizon), self.following)
-        count = -((self.following - limit) // self.beat)
-        final = self.following + count * self.beat >= self.stop
-        picked = np.flatnonzero((count > 0) | (final & (self.empty > TOLD)))
+        count = -((self.following - limit) // self.sync)
+        final = self.following + count * self.sync >= self.stop
+        picked = np.flatnonzero((count > 0) | (final & (self.empty > MOST_EMPTY)))
         columns = (self.following, count, self.empty, final)
         return Due(self.segment.rows.take(picked), *(each[picked] for each in columns))
 
 
-def open_standing(plan: Plan, manifest: Manifest, kinds: Collection[int] = ON_A_BEAT) -> list[Standing]:
-    """All subscriptions of a manifest that report; none before the first post, when no beat can be told."""
-    refs = reporting_refs(manifest, kinds)
+def open_ticking(plan: BatchPlan, manifest: Manifest, asks: Collection[int] | None = None) -> list[Ticking]:
+    """All subscriptions of a manifest that report; none before the first post, when no tick can be told."""
+    refs = reporting_refs(manifest, asks)
     if not refs or manifest.first_post is None or manifest.clock is None:
         return []
     segments = open_segments(plan, [ref.name for ref in refs], manifest)
     ends = standing_ends(segments, read_logs(plan.state, manifest))
-    beats = Beats.open(plan.state, manifest)
+    progress = TickProgress.open(plan.state, manifest)
     found = []
     for name, segment in segments.items():
         rows = segment.rows
         start = np.where(rows.start == BEGINNING, manifest.first_post, rows.start)
         stop = ends[name].applied(rows, np.arange(len(rows)), manifest.first_post)
-        known, following, empty = beats.of(rows.seq)
-        following = np.where(known, following, -(-start // rows.beats[:, 1]) * rows.beats[:, 1])
-        found.append(Standing(name, segment, start, stop, following, empty))
+        known, following, empty = progress.of(rows.seq)
+        following = np.where(known, following, -(-start // rows.ticks[:, 1]) * rows.ticks[:, 1])
+        found.append(Ticking(name, segment, start, stop, following, empty))
     return found
 
 
-def due_reports(standing: Sequence[Standing], horizon: int) -> Due | None:
+def due_reports(standing: Sequence[Ticking], horizon: int) -> Due | None:
     """What fires, of all segments."""
     parts = [each for each in (part.due(horizon) for part in standing) if len(each)]
     if not parts:
@@ -100,8 +135,22 @@ def due_reports(standing: Sequence[Standing], horizon: int) -> Due | None:
     return Due(Rows.join([p.rows for p in parts]), *(np.concatenate([getattr(p, c) for p in parts]) for c in columns))
 
 
+def late_results(task: Task, posts: Arrivals) -> list[Results]:
+    """Posts that come after a report was sent that would have counted them."""
+    clock = task.manifest.clock
+    if clock is None or not reporting_refs(task.manifest):
+        return []
+    with task.result.timed("reports"):
+        late = posts.late | (posts.columns.ts < clock - task.plan.settings.lateness)
+        order = posts.in_order(late & posts.home)
+        if not len(order):
+            return []
+        pairs = late_pairs(open_ticking(task.plan, task.manifest), posts.columns, order, posts.late)
+        return [once(results_of(pairs, posts.posts, LATE, task.plan.batch))]
+
+
 def late_pairs(
-    standing: Sequence[Standing], columns: PostColumns, order: np.ndarray, unkept: np.ndarray
+    standing: Sequence[Ticking], columns: PostColumns, order: np.ndarray, unkept: np.ndarray
 ) -> list[tuple[Rows, Matches]]:
     """The posts of `order` (along the Z-order curve) that would have been counted in reports already sent; those that
     are not kept (`unkept`, by post), in any report.
@@ -112,8 +161,8 @@ def late_pairs(
         matches = timeless(part.name, part.segment).match(line)
         posts, rows = matches.posts, matches.rows
         ts = columns.ts[posts]
-        beat = part.beat[rows]
-        first = -(-np.maximum(ts, part.start[rows]) // beat) * beat  # of the beats that would count it
+        sync = part.sync[rows]
+        first = -(-np.maximum(ts, part.start[rows]) // sync) * sync  # of the ticks that would count it
         told = part.following[rows]
         limit = np.where(unkept[posts], np.maximum(told, part.stop[rows]), told)
         late = first < np.minimum(limit, ts + part.window[rows])

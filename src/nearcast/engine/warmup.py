@@ -25,13 +25,15 @@ from nearcast.common.kernels.grid import may_match
 from nearcast.common.op_schema import CODE_LAST, OPS
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.balance_strategies import decide
-from nearcast.engine.batch import Plan, open_summary
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.batch import BatchPlan, placed_summary
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.measured_load import Measured
 from nearcast.engine.op_encoding import NOTHING, encode_ops, file_ops
 from nearcast.engine.op_packets import pack_ops
 from nearcast.engine.packets import POSTS as POSTS_PACKET
 from nearcast.engine.packets import pack
+from nearcast.engine.post_copies import MARKS
 from nearcast.engine.rebalancing import adjust
 from nearcast.engine.settings import Settings
 from nearcast.engine.work import work
@@ -81,7 +83,7 @@ def posts_and_words(folder: Path) -> None:
     posts, _ = normalise(World().posts(0, 300))
     state, settings = StateDirectory(folder / "unread"), Settings(workers=1)
     begin(state, settings, posts.slice(0, 100))
-    run_batch(state, settings, posts=[posts])
+    run_locally(state, settings, posts=[posts])
     tokenizer = Tokenizer()
     texts = pa.array(["coffee rain"])
     tokenizer.words_of(texts, tokenizer.terms(texts)[0])
@@ -117,16 +119,15 @@ def subscriptions(folder: Path | str) -> None:
     """Resolving, filing and matching, with packets made by hand so that no text is read."""
     state, settings = StateDirectory(Path(folder) / "state"), Settings(workers=1, keep="none", merge=False)
     begin(state, settings, None)
-    plan = Plan(str(state.root), replace(state.newest(), first_post=0), settings)
-    may_match(np.zeros(1, np.int32), np.ones(1, np.uint64), np.arange(2), open_summary(plan))
+    plan = BatchPlan(str(state.root), replace(state.newest(), first_post=0), settings)
+    may_match(np.zeros(1, np.int32), np.ones(1, np.uint64), np.arange(2), placed_summary(plan))
     query = {**NOTHING, "code": [1 | CODE_LAST, 12345]}
     ops = pa.Table.from_pylist(
         [{"op": 0, "id": 1, "id_text": None, "ts": None, "sql": None, "digest": 1, **query}], schema=OPS
     )
     posts = pa.table({
         "id": [1, 2], "id_text": pa.nulls(2, pa.string()), "ts": [1, 2], "lon": [0.0, 1.0], "lat": [0.0, 1.0],
-        "text": ["a", "b"], "leaf": pa.array([0, 0], pa.int32()), "wanted": [True, True], "near": [True, True],
-        "counted": [False, False],
+        "text": ["a", "b"], "leaf": pa.array([0, 0], pa.int32()), MARKS: pa.array([1, 1], pa.uint8()),
         "terms": pa.array([[12345], [7]], pa.list_(pa.uint64())),
     })  # fmt: skip
     packets = [packet for _, packet in pack_ops(plan, ops, 0)]
@@ -140,12 +141,12 @@ def more_ops(folder: Path) -> None:
     for names in ("u", "uv"):
         nulls = {"ts": pa.nulls(len(names), pa.int64())}
         ops = {"op": ["subscribe"] * len(names), "id": range(len(names)), "id_text": list(names), **nulls}
-        run_batch(state, settings, ops=pa.table({**ops, "sql": [SUBSCRIPTION] * len(names)}))
+        run_locally(state, settings, ops=pa.table({**ops, "sql": [SUBSCRIPTION] * len(names)}))
 
 
 def rest(folder: Path) -> None:
     """What the two halves may have left out: posts through what is subscribed to."""
-    run_batch(StateDirectory(folder / "rest"), Settings(workers=1), posts=[normalise(World().posts(0, 300))[0]])
+    run_locally(StateDirectory(folder / "rest"), Settings(workers=1), posts=[normalise(World().posts(0, 300))[0]])
 
 
 def nearest(folder: Path) -> None:
@@ -153,11 +154,11 @@ def nearest(folder: Path) -> None:
     posts, _ = normalise(World().posts(0, 300))
     state, settings = StateDirectory(folder / "nearest"), Settings(workers=1)
     begin(state, settings, posts.slice(0, 100))
-    run_batch(state, settings, posts=[posts.slice(0, 200)])
+    run_locally(state, settings, posts=[posts.slice(0, 200)])
     ops = {"op": ["subscribe"], "id": [1], "id_text": ["x"], "ts": pa.nulls(1, pa.int64()), "sql": [NEAREST]}
     for _ in range(2):  # the second time it is known
-        run_batch(state, settings, ops=pa.table(ops))
-    run_batch(state, settings, posts=[posts.slice(200, 100)])
+        run_locally(state, settings, ops=pa.table(ops))
+    run_locally(state, settings, posts=[posts.slice(200, 100)])
 
 
 def reports(folder: Path) -> None:
@@ -168,9 +169,9 @@ def reports(folder: Path) -> None:
     texts = [REPORTS, *AGGREGATES]
     nulls = {"ts": pa.nulls(len(texts), pa.int64())}
     ops = {"op": ["subscribe"] * len(texts), "id": range(len(texts)), "id_text": list("wxyz"), **nulls, "sql": texts}
-    run_batch(state, settings, ops=pa.table(ops))
+    run_locally(state, settings, ops=pa.table(ops))
     for begins in (100, 200, 0):
-        run_batch(state, settings, posts=[posts.slice(begins, 100)])
+        run_locally(state, settings, posts=[posts.slice(begins, 100)])
 
 
 def relevance(folder: Path) -> None:
@@ -178,13 +179,13 @@ def relevance(folder: Path) -> None:
     posts, _ = normalise(World().posts(0, 900))
     state, settings = StateDirectory(folder / "relevance"), Settings(workers=2)
     begin(state, settings, posts.slice(0, 100))
-    run_batch(state, settings, posts=[posts.slice(0, 300)])
+    run_locally(state, settings, posts=[posts.slice(0, 300)])
     texts = [RELEVANT.format("100 POSTS"), RELEVANT.format("1 HOUR")]
     nulls = {"ts": pa.nulls(2, pa.int64())}
     ops = {"op": ["subscribe"] * 2, "id": range(2), "id_text": list("xy"), **nulls, "sql": texts}
-    run_batch(state, settings, ops=pa.table(ops))
+    run_locally(state, settings, ops=pa.table(ops))
     for begins in (300, 600):
-        run_batch(state, settings, posts=[posts.slice(begins, 300)])
+        run_locally(state, settings, posts=[posts.slice(begins, 300)])
 
 
 def searches(folder: Path) -> None:
@@ -192,7 +193,7 @@ def searches(folder: Path) -> None:
     state, settings = StateDirectory(folder / "searched"), Settings(workers=1)
     posts, _ = normalise(World().posts(0, 6000))
     begin(state, settings, posts.slice(0, 100))
-    run_batch(state, settings, posts=[posts])
+    run_locally(state, settings, posts=[posts])
     ref = state.newest().of(POSTS)[0]
     write_posts(state.path(ref.name), PostSegment(state.path(ref.name)).all(), sealed=True)
     reader = Reader(state)
@@ -215,8 +216,8 @@ def words(folder: Path) -> None:
     commit(state.manifests, state.newest(), replace(state.newest(), router="router/words.arrow"))
     ops = {"op": ["subscribe"], "id": [1], "id_text": ["q"], "ts": pa.nulls(1, pa.int64()), "sql": [SUBSCRIPTION]}
     for number in range(2):
-        run_batch(state, settings, ops=pa.table({**ops, "id_text": [f"q{number}"]}))
-        run_batch(state, settings, posts=[posts.slice(50 * number, 50)])
+        run_locally(state, settings, ops=pa.table({**ops, "id_text": [f"q{number}"]}))
+        run_locally(state, settings, posts=[posts.slice(50 * number, 50)])
 
 
 def balancing(folder: Path) -> None:
@@ -228,10 +229,10 @@ def balancing(folder: Path) -> None:
     texts = [f"SELECT * FROM stream WHERE loc INSIDE CIRCLE({x}, {y}, 100 km)" for x, y in places]
     nulls = {"ts": pa.nulls(len(texts), pa.int64()), "id_text": pa.nulls(len(texts), pa.string())}
     ops = {"op": ["subscribe"] * len(texts), "id": range(len(texts)), **nulls, "sql": texts}
-    run_batch(state, settings, ops=pa.table(ops))
+    run_locally(state, settings, ops=pa.table(ops))
     for strategy in ("fg", "local"):
-        manifest = run_batch(state, settings, posts=[posts])
-        plan = Plan(str(state.root), manifest, settings, manifest.batch)
+        manifest = run_locally(state, settings, posts=[posts])
+        plan = BatchPlan(str(state.root), manifest, settings, manifest.batch)
         move = decide(strategy, Measured(plan), 1.0)
         if move is not None:
             adjust(plan, move)

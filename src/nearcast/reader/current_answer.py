@@ -94,7 +94,11 @@ def _relevant(reader: Reader, query: str | int) -> Current | None:
         texts = rows.id_text if len(rows.id_text) else pa.nulls(len(rows), pa.string())
         by_text, by_number = _asked(rows.id, texts, query)
         clock = reader.manifest.clock
-        stands = rows.relevant & (stop > clock) & (rows.start <= clock) if clock is not None else rows.relevant
+        stands = (
+            rows.having("scoring") & (stop > clock) & (rows.start <= clock)
+            if clock is not None
+            else rows.having("scoring")
+        )
         for row in np.flatnonzero((by_text | by_number) & stands).tolist():
             if newest is None or rows.seq[row] > newest[0]:
                 newest = int(rows.seq[row]), rows, row
@@ -113,14 +117,14 @@ def _answer(reader: Reader, seq: int, rows: Rows, row: int) -> Current:
     at = np.flatnonzero(known.seq == seq)
     theta, version = (float(known.theta[at[0]]), int(known.version[at[0]])) if len(at) else (0.0, 0)
     ledger = Ledger.open(reader.state, reader.manifest)
-    posts, length = (rows.tastes[[row], column].astype(np.int64) for column in (5, 6))
+    posts, length = (rows.scoring[[row], column].astype(np.int64) for column in (5, 6))
     numbers, first = np.unique(numbers, return_index=True)
     scores = scores[first]
     place = numbers - ledger.base
     there = (place >= 0) & (place < len(ledger.order)) & (scores >= theta) & ~np.isin(numbers, ledger.deleted)
     there[there] = ledger.order[place[there]] >= ledger.bounds(posts, length)[0]
     numbers, scores, place = numbers[there], scores[there], place[there]
-    order = np.lexsort((ledger.order[place], -ledger.ts[place], -scores))[: int(rows.tastes[row, 2])]
+    order = np.lexsort((ledger.order[place], -ledger.ts[place], -scores))[: int(rows.scoring[row, 2])]
     by_number = np.argsort(numbers[order])
     found = ledger.take(numbers[order][by_number])
     if len(order):

@@ -22,7 +22,6 @@ from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
 from nearcast.kinds.aggregates.cache.cached_groups import Partial, counters_for
 from nearcast.kinds.aggregates.cache.snapshot import Searched
 from nearcast.kinds.aggregates.coarse_search import is_for_coarse_slots, with_coarse
-from nearcast.kinds.aggregates.coarse_slots import CoarseSlots
 from nearcast.kinds.aggregates.groups import Shape
 from nearcast.kinds.aggregates.query import AggregateQuery
 from nearcast.kinds.aggregates.search import (
@@ -48,6 +47,7 @@ from nearcast.storage.dictionary import spelt, spelt_words
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import ARCHIVE, COARSE, POSTS, TERMS, Manifest, SegmentRef
 from nearcast.storage.named_regions import Regions
+from nearcast.storage.posts.coarse_slots import CoarseSlots
 from nearcast.storage.posts.derived import DERIVED
 from nearcast.storage.posts.nearest_search import NearInSeveral, search_nearest
 from nearcast.storage.posts.post_segment import PostSegment

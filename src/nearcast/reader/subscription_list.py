@@ -78,9 +78,9 @@ class Subscriptions:
         now = BEGINNING if clock is None else clock
         longest = 0
         for rows, stop in self.parts:
-            if len(rows.beats):
-                some = (stop > np.maximum(now, rows.start)) & (rows.beats[:, 2] > 0)
-                longest = max(longest, int(rows.beats[some, 0].max(initial=0)))
+            if len(rows.ticks):
+                some = (stop > np.maximum(now, rows.start)) & (rows.ticks[:, 2] > 0)
+                longest = max(longest, int(rows.ticks[some, 0].max(initial=0)))
         return longest
 
     def __len__(self) -> int:
@@ -124,21 +124,21 @@ class Subscriptions:
         code = rows.code[rows.code_offsets[row] : rows.code_offsets[row + 1]]
         conditions = [c for c in (_region(rows, row), self._words(decode_code([int(c) for c in code]))) if c]
         what, order = "*", ""
-        if rows.reporting[row]:
-            window, beat, k, _ = rows.beats[row].tolist()
+        if rows.having("ticks")[row]:
+            window, beat, k, _ = rows.ticks[row].tolist()
             what, order = f"TopK(text, {k})", f" SYNC {beat / 1e6:.15g} SECONDS"
             conditions.append(f"time AFTER '{window / 1e6:.15g} seconds ago'")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         life = int(rows.life[row])
-        if rows.nearest[row]:
+        if rows.having("points")[row]:
             lon, lat, k = rows.points[row].tolist()
             order = f" ORDER BY DISTANCE(loc, POINT({_exact(lon)}, {_exact(lat)})) LIMIT {int(k)}"
-        if rows.relevant[row]:
+        if rows.having("scoring")[row]:
             order = self._relevance(rows, row)
         return f"SELECT {what} FROM stream{where}{order}" + (f" FOR {life / 1e6:.15g} SECONDS" if life != NEVER else "")
 
     def _relevance(self, rows: Rows, row: int) -> str:
-        lon, lat, k, alpha, reach, posts, window = rows.tastes[row].tolist()
+        lon, lat, k, alpha, reach, posts, window = rows.scoring[row].tolist()
         terms = rows.words[rows.words_offsets[row] : rows.words_offsets[row + 1]].tolist()
         words = " ".join(self._word(term) for term in terms)
         far = "" if reach == HALF_WORLD_KM else f", {_exact(reach)} km"

@@ -14,10 +14,10 @@ from typing import Any
 from nearcast.common.errors import BadInput, NearcastError
 from nearcast.storage.files import create_exclusively
 
-FORMAT = 7
+FORMAT = 8
 
-POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, BEATS, WINDOW, STATISTICS, PARTIALS = (
-    "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive", "nearest", "beats", "window",
+POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, TICKS, WINDOW, STATISTICS, PARTIALS = (
+    "posts", "subscriptions", "ends", "deletes", "terms", "results", "rejects", "archive", "nearest", "ticks", "window",
     "statistics", "partials",
 )  # fmt: skip
 COARSE = "coarse"  # slots of posts that are no longer kept
@@ -52,9 +52,9 @@ class Manifest:
     """`clock` is the highest event time committed and `first_post` the time of the first post, None before any post.
 
     `query_id` and `batch` name the streaming batch it came from; `next_seq` numbers results, `next_op` ops. `router` is
-    the routing table's name, and `aligned` the layout (`Plan.layout`) for which each worker's own segments have every
-    subscription that it keeps. `former`, if there is one, is the table that subscriptions from before op `before` still
-    follow (`engine.previous_table`), since batch `batch`. `settings` are what the state was created with. `counts` are
+    the routing table's name, and `aligned` the layout (`BatchPlan.layout`) for which each worker's own segments have
+    every subscription that it keeps. `former`, if there is one, is the table that subscriptions from before op
+    `before` still follow (`engine.previous_table`), since batch `batch`. `settings` are what the state was created with. `counts` are
     totals since then. `adjustments` are the last changes of the routing table for the sake of balance, the newest last.
     """
 

@@ -1,4 +1,4 @@
-"""How far the reports of subscriptions on a beat have come: small, and written whole whenever a beat has fired."""
+"""How far the reports of subscriptions on a tick have come: small, and written whole whenever a tick has fired."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ import numpy as np
 from nearcast.storage.bundle import bundle_table, open_bundle
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.files import write_table
-from nearcast.storage.manifest import BEATS, Manifest
+from nearcast.storage.manifest import TICKS, Manifest
 
 
 @dataclass(frozen=True)
-class Beats:
-    """By `seq` (sorted) of a subscription its first beat that has not been reported, and how many empty reports in a
+class TickProgress:
+    """By `seq` (sorted) of a subscription its first tick that has not been reported, and how many empty reports in a
     row came last. One that is not there has reported nothing yet.
     """
 
@@ -26,17 +26,17 @@ class Beats:
         return len(self.seq)
 
     @classmethod
-    def none(cls) -> "Beats":
+    def none(cls) -> "TickProgress":
         return cls(*(np.empty(0, np.int64) for _ in range(3)))
 
     @classmethod
-    def open(cls, state: StateDirectory, manifest: Manifest) -> "Beats":
-        for ref in manifest.of(BEATS):
+    def open(cls, state: StateDirectory, manifest: Manifest) -> "TickProgress":
+        for ref in manifest.of(TICKS):
             return cls.open_file(state.path(ref.name))
         return cls.none()
 
     @classmethod
-    def open_file(cls, path: Path) -> "Beats":
+    def open_file(cls, path: Path) -> "TickProgress":
         return cls(**{name: np.asarray(values) for name, values in open_bundle(path).items()})
 
     def write(self, path: Path) -> int:
@@ -51,7 +51,7 @@ class Beats:
         known = self.seq[at] == seqs
         return known, np.where(known, self.following[at], 0), np.where(known, self.empty[at], 0)
 
-    def updated(self, new: Sequence["Beats"], standing: np.ndarray) -> "Beats":
+    def updated(self, new: Sequence["TickProgress"], standing: np.ndarray) -> "TickProgress":
         """With what is new of some, of those subscriptions only that still stand."""
         old = ~np.isin(self.seq, np.concatenate([part.seq for part in new]))
         seq, following, empty = (
@@ -60,4 +60,4 @@ class Beats:
         )
         order = np.argsort(seq)
         order = order[np.isin(seq[order], standing)]
-        return Beats(seq[order], following[order], empty[order])
+        return TickProgress(seq[order], following[order], empty[order])

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import nearcast
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.reader.row_format import json_row
 from nearcast.reader.state import State
@@ -84,7 +85,7 @@ def test_the_command_line_answers_many_searches_in_the_order_of_their_file(tmp_p
     searches = written(tmp_path)
     state = StateDirectory(tmp_path / "state")
     begin(state, Settings())
-    run_batch(state, Settings(), posts=[normalise(pa.Table.from_pylist(POSTS))[0]])
+    run_locally(state, Settings(), posts=[normalise(pa.Table.from_pylist(POSTS))[0]])
     command = [sys.executable, "-c", "from nearcast.cli import main; main()", "search", "--state", str(state.root)]
     printed = subprocess.run([*command, "--bulk", str(searches)], capture_output=True, text=True, timeout=300)
     assert printed.returncode == 0, printed.stderr

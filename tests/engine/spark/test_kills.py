@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.samples import sampled_ops
 from nearcast.engine.settings import Inputs, Settings
 from nearcast.reader.results import read_results
@@ -70,9 +71,9 @@ def undisturbed(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> list[
     tables = [pq.read_table(path) for path in sorted((inputs / "posts").iterdir())]
     posts, ops = normalise(pa.concat_tables(tables))[0], sampled_ops(Inputs(ops=(str(inputs / "ops.jsonl"),)))
     begin(state, settings, posts.slice(0, BATCH), ops)
-    run_batch(state, settings, ops=ops)
+    run_locally(state, settings, ops=ops)
     for at in range(0, POSTS, BATCH):
-        run_batch(state, settings, posts=[posts.slice(at, BATCH)])
+        run_locally(state, settings, posts=[posts.slice(at, BATCH)])
     expected = outbox(root)
     assert len({post for query, post, *_ in expected if query == "all"}) == POSTS
     assert {"counts", "totals"} <= {query for query, *_ in expected}

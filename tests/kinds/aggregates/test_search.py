@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from nearcast.common.errors import QueryError
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.engine.spark.bulk_search import answer
 from nearcast.kinds.aggregates import search as aggregated
@@ -156,8 +157,8 @@ def test_bulk_searches_and_searches_in_the_stream_answer_rows(tmp_path: Path) ->
     directory, settings = StateDirectory(tmp_path / "state"), Settings(workers=2)
     begin(directory, settings, None)
     sql = "SELECT price, Count(id), TopK(text, 1), Min(time) FROM stream GROUP BY price"
-    run_batch(directory, settings, posts=[posts((1, 0, "flood", {"price": 3}), (2, 1, "rain", {}))])
-    run_batch(directory, settings, ops=ops({"op": "search", "id": 9, "sql": sql}))
+    run_locally(directory, settings, posts=[posts((1, 0, "flood", {"price": 3}), (2, 1, "rain", {}))])
+    run_locally(directory, settings, ops=ops({"op": "search", "id": 9, "sql": sql}))
     expected = [
         {
             "price": 3,

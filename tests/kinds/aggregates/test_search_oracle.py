@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from nearcast.common.errors import QueryError
 from nearcast.common.queries import Query
 from nearcast.common.text.tokenizer import Tokenizer
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.kinds.aggregates.cache import plan as answer
 from nearcast.kinds.aggregates.cache import selection
@@ -182,9 +183,9 @@ def test_duckdb_says_the_same_of_real_posts(shared_data: Path, tmp_path: Path, n
     state, options = StateDirectory(tmp_path / "state"), Settings(workers=2)
     begin(state, options, None)
     for start, stop in ((0, 3500), (3500, 4900), (4900, 5000)):
-        run_batch(state, options, posts=[normalise(table.slice(start, stop - start))[0]])
+        run_locally(state, options, posts=[normalise(table.slice(start, stop - start))[0]])
     gone = set(table["id"].to_pylist()[::50])
-    run_batch(state, options, ops=ops(*({"op": "delete", "id": each} for each in sorted(gone))))
+    run_locally(state, options, ops=ops(*({"op": "delete", "id": each} for each in sorted(gone))))
     times = table["ts"].cast(pa.int64())
     posts = table.set_column(table.schema.get_field_index("ts"), "ts", times).to_pylist()
     duck = Duck([post for post in posts if post["id"] not in gone], TOKENIZER)

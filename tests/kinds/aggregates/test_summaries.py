@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.common.arrays import frozen
-from nearcast.kinds.aggregates.summaries import (
+from nearcast.storage.posts.term_summaries import (
     Summaries,
     frequent,
     leading,

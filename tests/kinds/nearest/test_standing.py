@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from nearcast.common.errors import BadInput
-from nearcast.engine.local import run_batch
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.reader.current_answer import read_current
 from nearcast.reader.reader import Reader
@@ -340,7 +340,7 @@ def test_bulk_columns_ask_for_the_nearest(tmp_path: Path) -> None:
     ops, _ = normalise_ops(replace(raw, table=table))
     state, settings = StateDirectory(tmp_path), Settings(workers=1)
     start(state, settings, FIRST)
-    run_batch(state, settings, ops=ops)
+    run_locally(state, settings, ops=ops)
     step(state, settings, Batch([], [post(7, 1, 3.0), post(8, 1, 2.0), post(9, 1, -3.0), post(10, 1, 9.0)]))
     reader = Reader(state)
     assert [row["id"] for row in read_current(reader, 1)] == [8, 7]

@@ -185,19 +185,19 @@ def test_either_zero_is_one_place() -> None:
 
 def test_rows_have_the_words_and_tastes_of_those_that_ask() -> None:
     rows = rows_of(MIXED)
-    assert rows.relevant.tolist() == [True, False, False, False, True, True, False]
+    assert rows.having("scoring").tolist() == [True, False, False, False, True, True, False]
     assert rows.nearest.tolist() == [False, False, True, False, False, False, False]
     assert rows.reporting.tolist() == [False, False, False, True, False, False, False]
     assert np.diff(rows.words_offsets.astype(np.int64)).tolist() == [2, 0, 0, 0, 1, 3, 0]
-    assert rows.tastes[0].tolist() == [1.0, 2.0, 20.0, 0.5, HALF_WORLD_KM, 1000.0, 0.0]
-    assert rows.tastes[4].tolist() == [-5.0, 2.0, 1.0, 1.0, HALF_WORLD_KM, 1000.0, 0.0]
-    assert not rows.tastes[~rows.relevant].any()
+    assert rows.scoring[0].tolist() == [1.0, 2.0, 20.0, 0.5, HALF_WORLD_KM, 1000.0, 0.0]
+    assert rows.scoring[4].tolist() == [-5.0, 2.0, 1.0, 1.0, HALF_WORLD_KM, 1000.0, 0.0]
+    assert not rows.scoring[~rows.having("scoring")].any()
 
 
 def listed(rows: Rows) -> list[tuple[list[int], list[float]]]:
     """The words and the taste of each row, however they are stored."""
     edges = rows.words_offsets.tolist() or [0] * (len(rows) + 1)
-    tastes = rows.tastes.tolist() or [[0.0] * 7] * len(rows)
+    tastes = rows.scoring.tolist() or [[0.0] * 7] * len(rows)
     words = rows.words.tolist()
     return [(words[edges[i] : edges[i + 1]], tastes[i]) for i in range(len(rows))]
 
@@ -219,8 +219,8 @@ def test_rows_taken_and_joined_keep_their_words(picks: list[list[int]]) -> None:
 
 def test_rows_of_other_kinds_carry_nothing_for_it() -> None:
     rows = rows_of([{"text": "coffee"}, {"lon": 3.0, "lat": 4.0, "k": 7}])
-    assert (len(rows.tastes), len(rows.words), len(rows.words_offsets)) == (0, 0, 0)
-    assert not rows.relevant.any()
+    assert (len(rows.scoring), len(rows.words), len(rows.words_offsets)) == (0, 0, 0)
+    assert not rows.having("scoring").any()
     arrays = {
         name: array
         for name, array in rows.arrays().items()

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.common.text.tokenizer import Tokenizer
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.kinds.relevance.idf import IdfSet
 from nearcast.kinds.relevance.idf_versions import wanted_versions
@@ -38,7 +39,7 @@ def run(root: Path, stream: Stream, cuts: list[int], **chosen: int | str | None)
         rows: list[tuple[int, int, str, dict[str, Any]]] = [
             (n, minute, text, {}) for n, (minute, text) in enumerate(stream[first:last], first)
         ]
-        manifest = run_batch(state, choices, posts=[posts(*rows)])
+        manifest = run_locally(state, choices, posts=[posts(*rows)])
     return manifest
 
 
@@ -109,9 +110,9 @@ def test_four_versions_are_kept(tmp_path: Path) -> None:
 def test_deleted_posts_do_not_count(tmp_path: Path) -> None:
     state, choices = StateDirectory(tmp_path), Settings(workers=2, idf_period=PERIOD)
     begin(state, choices)
-    run_batch(state, choices, posts=[posts((1, 0, "flood", {}), (2, 1, "rain", {}))])
-    run_batch(state, choices, ops=ops({"op": "delete", "id": 2}))
-    manifest = run_batch(state, choices, posts=[posts((3, 12, "coffee", {}))])
+    run_locally(state, choices, posts=[posts((1, 0, "flood", {}), (2, 1, "rain", {}))])
+    run_locally(state, choices, ops=ops({"op": "delete", "id": 2}))
+    manifest = run_locally(state, choices, posts=[posts((3, 12, "coffee", {}))])
     assert spelt(state, manifest, FIRST + 1) == (1, {"flood": 1})
 
 
@@ -119,7 +120,7 @@ def test_a_state_begins_with_the_statistics_of_a_sample(tmp_path: Path) -> None:
     state, choices = StateDirectory(tmp_path), Settings(workers=1, idf_period=PERIOD)
     manifest = begin(state, choices, posts((1, 0, "flood flood rain", {}), (2, 1, "flood", {})))
     assert spelt(state, manifest, 0) == (2, {"flood": 2, "rain": 1})
-    manifest = run_batch(state, choices, posts=[posts((1, 0, "coffee", {}), (2, 15, "flood", {}))])
+    manifest = run_locally(state, choices, posts=[posts((1, 0, "coffee", {}), (2, 15, "flood", {}))])
     known = IdfSet(state, manifest)
     assert known.versions == (0, FIRST + 1)
     assert spelt(state, manifest, FIRST + 1) == (1, {"coffee": 1})  # a sample is no part of the stream
@@ -136,16 +137,16 @@ def test_the_period_is_that_which_a_state_was_made_with(tmp_path: Path) -> None:
     begin(state, Settings(workers=1, idf_period=PERIOD))
     assert state.newest().settings["idf_period"] == PERIOD
     other = Settings(workers=1)
-    manifest = run_batch(state, other, posts=[posts((1, 1, "flood", {}), (2, 15, "rain", {}))])
+    manifest = run_locally(state, other, posts=[posts((1, 1, "flood", {}), (2, 15, "rain", {}))])
     assert IdfSet(state, manifest).versions == (FIRST + 1,)
 
 
 def test_a_search_of_the_stream_answers_with_scores(tmp_path: Path) -> None:
     state, choices = StateDirectory(tmp_path), Settings(workers=2, idf_period=PERIOD)
     begin(state, choices)
-    run_batch(state, choices, posts=[posts((1, 0, "flood", {}), (2, 1, "flood and rain", {}), (3, 12, "coffee", {}))])
+    run_locally(state, choices, posts=[posts((1, 0, "flood", {}), (2, 1, "flood and rain", {}), (3, 12, "coffee", {}))])
     sql = "SELECT id FROM stream ORDER BY RELEVANCE(POINT(-74, 40.5), 'flood', 0.5) DESC LIMIT 5 WINDOW 4 HOURS"
-    run_batch(state, choices, ops=ops({"op": "search", "id": 4, "id_text": "s1", "sql": sql}))
+    run_locally(state, choices, ops=ops({"op": "search", "id": 4, "id_text": "s1", "sql": sql}))
     (answer,) = State(tmp_path).results("s1")
     assert [row["id"] for row in answer["rows"]] == [1, 2] and answer["rows"][0]["score"] == 1.0
     assert answer["rows"] == list(State(tmp_path).search(sql))

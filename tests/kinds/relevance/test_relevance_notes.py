@@ -8,8 +8,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from nearcast.engine.batch import Plan
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.kinds.relevance.buffer_share import Share, _shares
 from nearcast.kinds.relevance.idf import IdfSet
@@ -52,7 +53,7 @@ def check(state: StateDirectory, settings: Settings, compared: int, seed: int) -
     """The answers of some subscribers, from a process that knows nothing, are those of all pairs."""
     _shares.clear()
     manifest = state.newest()
-    plan = Plan(str(state.root), manifest, settings, manifest.batch + 1)
+    plan = BatchPlan(str(state.root), manifest, settings, manifest.batch + 1)
     everyone, ledger, versions = open_subscribers(plan, manifest), Ledger.open(state, manifest), IdfSet(state, manifest)
     at = np.sort(np.random.default_rng(seed).choice(len(everyone), compared, replace=False))
     posts, length = everyone.windows
@@ -94,12 +95,12 @@ def test_the_answers_of_many_are_those_of_all_pairs(count: int, posts: int, shar
     raw = subscribers_of(notes, count, 1)
     ops, bad = normalise_ops(Raw(raw, pa.table({"reason": [], "raw": []}), lambda rows: [""] * len(rows)))
     assert not len(bad)
-    run_batch(state, settings, ops=ops.slice(0, count // 2))
+    run_locally(state, settings, ops=ops.slice(0, count // 2))
     step = posts // 9
     for at in range(0, posts, step):
         if at == 4 * step:
-            run_batch(state, settings, ops=ops.slice(count // 2))
-        run_batch(state, settings, posts=[stream.slice(at, step)])
+            run_locally(state, settings, ops=ops.slice(count // 2))
+        run_locally(state, settings, posts=[stream.slice(at, step)])
         if at > posts // 2:
             assert check(state, settings, 150, at) > 300
     counts = state.newest().counts

@@ -243,7 +243,7 @@ def test_a_batch_that_was_not_committed_is_forgotten(tmp_path: Path, monkeypatch
     start(state, given, FIRST)
     for batch in batches:
         with monkeypatch.context() as patch:
-            patch.setattr("nearcast.engine.local.commit_batch", refuse)
+            patch.setattr("nearcast.engine.driver.commit_batch", refuse)
             with pytest.raises(ConnectionError):
                 step(state, given, batch)
         step(state, given, batch)

@@ -13,9 +13,10 @@ from nearcast.common.geo.containment import contains
 from nearcast.common.op_schema import OPS
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.op_resolution import _rows
+from nearcast.engine.ticks import Due
 from nearcast.kinds.terms import index as term_groups
 from nearcast.kinds.terms import window
-from nearcast.kinds.terms.index import Due, Reports, report
+from nearcast.kinds.terms.index import Reports, report
 from nearcast.kinds.terms.kernels import tick_reports as kernels
 from nearcast.kinds.terms.query import TermsQuery
 from nearcast.kinds.terms.window import Window, Windows
@@ -196,7 +197,7 @@ def test_groups_are_of_one_kind_and_lie_together() -> None:
     assert 1 < sizes.max() <= kernels.MOST and sizes.min() >= 1
     for begin, end in pairwise(firsts):
         members = order[begin:end]
-        assert len({(conditions[row], *rows.beats[row, :2].tolist()) for row in members}) == 1
+        assert len({(conditions[row], *rows.ticks[row, :2].tolist()) for row in members}) == 1
         boxes = rows.boxes[members]
         if len(members) > 1:
             united = (boxes[:, 2].max() - boxes[:, 0].min()) * (boxes[:, 3].max() - boxes[:, 1].min())

@@ -30,7 +30,8 @@ import pyarrow.compute as pc
 
 from nearcast.common.errors import BadInput
 from nearcast.engine.balance_rehearsal import rehearse
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.partitioning.worker_load import CANDIDATE, MATCH, MEASURED
 from nearcast.reader.reader import Reader
@@ -243,8 +244,8 @@ class Run:
         asked, live = stream.asked(batches)
         begin(self.state, self.settings, stream.posts(first), live)
         for each in asked:
-            run_batch(self.state, self.settings, ops=each)
-        done = [run_batch(self.state, self.settings, [stream.posts(n)]) for n in range(first, batches)][1:]
+            run_locally(self.state, self.settings, ops=each)
+        done = [run_locally(self.state, self.settings, [stream.posts(n)]) for n in range(first, batches)][1:]
         return {
             "posts_per_s": rounded(median(map(self.rate, done))),
             "by_work": rounded(median(map(self.by_work, done))),
@@ -258,10 +259,10 @@ class Run:
         for number in range(batches):
             ops = stream.ops(number)
             if ops is not None:
-                run_batch(self.state, settings, ops=ops)
+                run_locally(self.state, settings, ops=ops)
             posts = stream.posts(number)
             began = perf_counter()
-            manifest = run_batch(self.state, settings, [posts])
+            manifest = run_locally(self.state, settings, [posts])
             seconds.append((len(manifest.adjustments) > told, perf_counter() - began))
             told = len(manifest.adjustments)
             if number == 0 and (first := rehearse(self.state, settings, manifest)):  # as a stream does

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.engine.local import begin
+from nearcast.engine.begin import begin
 from nearcast.engine.settings import Settings
 from nearcast.engine.spark.data_source import OPS_A_BATCH
 from nearcast.sources.file_log import FileLog
@@ -148,7 +148,7 @@ def compile_kernels() -> None:
     """The whole path once, over a handful of queries and posts in a state that is thrown away."""
     from tempfile import TemporaryDirectory
 
-    from nearcast.engine.local import run_batch
+    from nearcast.engine.local import run_locally
 
     world = World()
     made = world.posts(0, 4000)
@@ -158,11 +158,11 @@ def compile_kernels() -> None:
         begin(state, settings, posts)
         ops = as_ops(q2(made, 10 * (FAN + 1)))
         for turn in range(FAN + 1):  # so many that segments are merged
-            run_batch(state, settings, ops=ops.slice(10 * turn, 10))
+            run_locally(state, settings, ops=ops.slice(10 * turn, 10))
         ended = pa.table({"op": ["unsubscribe"] * 10, "id": ops["id"].slice(0, 10)})
         filled = pa.concat_tables([ops.schema.empty_table(), ended], promote_options="default")
-        run_batch(state, settings, ops=filled)
-        run_batch(state, settings, posts=[posts])
+        run_locally(state, settings, ops=filled)
+        run_locally(state, settings, posts=[posts])
 
 
 def go_on(progress: Progress, crew: Crew, prepared: list[tuple[Path, list[Path]]], posts: int) -> dict[str, Any]:

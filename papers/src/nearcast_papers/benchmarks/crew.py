@@ -5,18 +5,18 @@ What Spark adds (planning, the JVM, its checkpoint) is left out, nothing else: t
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from nearcast.engine.batch import Plan
-from nearcast.engine.commit import commit_batch, following
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.driver import BatchId, run_batch
 from nearcast.engine.freed_memory import keep_freed_memory
 from nearcast.engine.route import route_ops, route_posts
-from nearcast.engine.second_round import second_round
 from nearcast.engine.settings import Settings
-from nearcast.engine.task_result import Report
+from nearcast.engine.task_result import TaskResult
 from nearcast.engine.work import work
 from nearcast.sources.formats import Split
 from nearcast.sources.op_records import read_ops
@@ -27,15 +27,46 @@ from nearcast.storage.manifest import Manifest
 Routed = list[tuple[int, bytes]]
 
 
-def ops_of(plan: Plan, order: int, split: Split) -> Routed:
+def ops_of(plan: BatchPlan, order: int, split: Split) -> Routed:
     """A split of a file of ops, routed."""
     raw, _ = read_ops(split)
     return list(route_ops(plan, raw, order))
 
 
-def posts_of(plan: Plan, order: int, path: Path) -> Routed:
+def posts_of(plan: BatchPlan, order: int, path: Path) -> Routed:
     """A file of normalised posts, routed."""
     return list(route_posts(plan, open_table(path), order))
+
+
+@dataclass(frozen=True)
+class CrewWorkers:
+    """The tasks of one batch, each worker in its process (`engine.driver.Workers`)."""
+
+    processes: list[ProcessPoolExecutor]
+    route_part: Callable[[BatchPlan, int, Any], Routed]
+    parts: Sequence[Any]
+
+    def route(self, plan: BatchPlan) -> list[list[bytes]]:
+        routing = [
+            self.processes[order % len(self.processes)].submit(self.route_part, plan, order, part)
+            for order, part in enumerate(self.parts)
+        ]
+        inboxes: list[list[bytes]] = [[] for _ in self.processes]
+        for routed in routing:
+            for worker, packet in routed.result():
+                inboxes[worker].append(packet)
+        return inboxes
+
+    def earliest(self, packets: list[list[bytes]]) -> int | None:
+        return None  # a benchmark begins with a sample, which has shown it
+
+    def work(self, plan: BatchPlan, packets: list[list[bytes]]) -> list[TaskResult]:
+        working = [process.submit(work, plan, worker, packets[worker]) for worker, process in enumerate(self.processes)]
+        return [each.result() for each in working]
+
+    def all_workers(self, task: Callable[[int], TaskResult]) -> list[TaskResult]:
+        working = [process.submit(task, worker) for worker, process in enumerate(self.processes)]
+        return [each.result() for each in working]
 
 
 class Crew:
@@ -57,30 +88,14 @@ class Crew:
         for process in self.processes:
             process.shutdown(wait=True, cancel_futures=True)
 
-    def batch(self, route: Callable[[Plan, int, Any], Routed], parts: Sequence[Any]) -> Manifest:
+    def batch(self, route: Callable[[BatchPlan, int, Any], Routed], parts: Sequence[Any]) -> Manifest:
         """Route the parts, let each worker work, commit."""
-        manifest = self.state.newest()
-        plan = Plan(str(self.state.root), manifest, self.settings, manifest.batch + 1)
-        routing = [
-            self.processes[order % len(self.processes)].submit(route, plan, order, part)
-            for order, part in enumerate(parts)
-        ]
-        inboxes: list[list[bytes]] = [[] for _ in self.processes]
-        for routed in routing:
-            for worker, packet in routed.result():
-                inboxes[worker].append(packet)
-        working = [process.submit(work, plan, worker, inboxes[worker]) for worker, process in enumerate(self.processes)]
-        reports = [each.result() for each in working]
-        more = second_round(plan, following(plan, "bench", reports), reports, self._all)
-        self._add_up(reports)
-        return commit_batch(plan, "bench", reports, more)
+        which = BatchId("bench", self.state.newest().batch + 1)
+        after, tasks = run_batch(self.state, self.settings, which, CrewWorkers(self.processes, route, parts))
+        self._add_up(tasks)
+        return after
 
-    def _all(self, done: Callable[[int], Report]) -> list[Report]:
-        """A further round: each worker in its process."""
-        working = [process.submit(done, worker) for worker, process in enumerate(self.processes)]
-        return [each.result() for each in working]
-
-    def _add_up(self, reports: Sequence[Report]) -> None:
-        for report in reports:
-            for stage, seconds in report.seconds.items():
+    def _add_up(self, tasks: Sequence[TaskResult]) -> None:
+        for task in tasks:
+            for stage, seconds in task.seconds.items():
                 self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.engine.batch import Plan
-from nearcast.engine.local import begin
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.begin import begin
 from nearcast.engine.route import route_posts
 from nearcast.engine.settings import Settings
-from nearcast.engine.task_result import Report
+from nearcast.engine.task_result import TaskResult
 from nearcast.sources.formats import read_split, whole_file
 from nearcast.sources.world import World
 from nearcast.storage.directory import StateDirectory
@@ -46,7 +46,7 @@ class Watch:
     name: str
     commits: list[Commit] = field(default_factory=list)
 
-    def __call__(self, manifest: Manifest, reports: list[Report]) -> None:
+    def __call__(self, manifest: Manifest, reports: list[TaskResult]) -> None:
         at = time.time()
         lines = (self.state.checkpoint / "offsets" / str(manifest.batch)).read_text(encoding="utf-8").splitlines()
         logged, offset = json.loads(lines[1])["batchTimestampMs"] / 1e3, json.loads(lines[2])
@@ -133,7 +133,7 @@ def matches_below(state: StateDirectory, manifest: Manifest, posts: int) -> int:
 
 def route_profile(state: StateDirectory, settings: Settings, workload: Workload) -> dict[str, float]:
     """Processor µs a post of the source's stages, done over again here for one file of posts."""
-    plan = Plan(str(state.root), state.newest(), settings)
+    plan = BatchPlan(str(state.root), state.newest(), settings)
     path = sorted(workload.posts.iterdir())[0]
     for _ in stages(plan, path):  # loads compiled code and the summary
         pass
@@ -144,7 +144,7 @@ def route_profile(state: StateDirectory, settings: Settings, workload: Workload)
     return {stage: seconds / posts * 1e6 for stage, seconds in spent.items()}
 
 
-def stages(plan: Plan, path: Path) -> Iterator[tuple[str, float, int]]:
+def stages(plan: BatchPlan, path: Path) -> Iterator[tuple[str, float, int]]:
     """(stage, processor seconds, posts read): reading and routing a file, piece by piece."""
     began = time.process_time()
     for order, (posts, _) in enumerate(read_split(whole_file(str(path)))):

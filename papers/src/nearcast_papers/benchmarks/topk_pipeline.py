@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.engine.local import begin
+from nearcast.engine.begin import begin
 from nearcast.engine.settings import Settings
 from nearcast.engine.spark.data_source import OPS_A_BATCH
 from nearcast.sources.file_log import FileLog

@@ -19,10 +19,10 @@ from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.op_encoding import encode_ops, file_ops
 from nearcast.engine.op_resolution import resolve
 from nearcast.kinds.aggregates.condition_index import Seen, StandingIndex
+from nearcast.kinds.aggregates.counting import Counting
 from nearcast.kinds.aggregates.index import ChTrees
 from nearcast.kinds.aggregates.interval_counts import Partials, class_of
 from nearcast.kinds.aggregates.series import Aggregates, Series
-from nearcast.kinds.aggregates.standing import Counting
 from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.posts.derived import with_derived
 from nearcast.storage.subscriptions.rows import Rows
@@ -233,7 +233,7 @@ class Kept:
             self.members[key] = np.array(sorted(numbers), np.int64)
         self.endless = np.array(sorted(each.number for each in series if not each.reach), np.int64)
         self.totals = Partials({})
-        beats = rows.beats[rows.beats[:, 0] > 0]
+        beats = rows.ticks[rows.ticks[:, 0] > 0]
         windows = np.unique(beats[:, [3, 0, 1]], axis=0)  # series, window, beat: what is the same is added up once
         self.asked = {key: windows[np.isin(windows[:, 0], numbers)] for key, numbers in self.members.items()}
 

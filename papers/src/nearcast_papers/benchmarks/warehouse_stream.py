@@ -1,4 +1,4 @@
-"""Standing aggregates through the whole pipeline, batch by batch in one process (`engine.local.run_batch`).
+"""Standing aggregates through the whole pipeline, batch by batch in one process (`engine.local.run_locally`).
 
 A batch is routed, worked on by each worker, reported and committed. Workers run one after the other here and side by
 side on Spark, so the path of a batch is that of the busiest: routing shared by the workers, the slowest of them in each
@@ -14,13 +14,14 @@ from typing import Any
 import pyarrow as pa
 
 from nearcast.engine.align import align
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.begin import begin
 from nearcast.engine.commit import commit_batch, following
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.local import run_locally
 from nearcast.engine.route import route_posts
 from nearcast.engine.second_round import second_round
 from nearcast.engine.settings import Settings
-from nearcast.engine.task_result import Report
+from nearcast.engine.task_result import TaskResult
 from nearcast.engine.work import work
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import Manifest
@@ -56,7 +57,7 @@ def measure(progress: Progress, folder: Path, name: str, options: Options) -> di
     begin(state, settings, batches[0].slice(0, 20_000))
     progress(f"{name}, whole pipeline: subscribing")
     began = time.process_time()
-    run_batch(state, settings, ops=subscriptions(queries.take(options.queries)))
+    run_locally(state, settings, ops=subscriptions(queries.take(options.queries)))
     subscribing = time.process_time() - began
     spent = []
     for number, batch in enumerate(batches):
@@ -71,9 +72,9 @@ def measure(progress: Progress, folder: Path, name: str, options: Options) -> di
 
 
 def timed_batch(state: StateDirectory, settings: Settings, posts: pa.Table, spent: Spent) -> Manifest:
-    """As `run_batch`, with a clock beside it."""
+    """As `run_locally`, with a clock beside it."""
     clock = time.process_time
-    plan = Plan(str(state.root), align(state, settings), settings, state.newest().batch + 1)
+    plan = BatchPlan(str(state.root), align(state, settings), settings, state.newest().batch + 1)
     began = clock()
     inboxes: list[list[bytes]] = [[] for _ in range(settings.workers)]
     half = -(-len(posts) // settings.workers)
@@ -85,7 +86,7 @@ def timed_batch(state: StateDirectory, settings: Settings, posts: pa.Table, spen
     spent.add("work", max(took))
     rounds: list[list[float]] = []
 
-    def all_workers(done: Callable[[int], Report]) -> list[Report]:
+    def all_workers(done: Callable[[int], TaskResult]) -> list[TaskResult]:
         each, found = busiest(done, settings.workers)
         rounds.append(each)
         return found
@@ -105,7 +106,7 @@ def timed_batch(state: StateDirectory, settings: Settings, posts: pa.Table, spen
     return manifest
 
 
-def busiest(done: Callable[[int], Report], workers: int) -> tuple[list[float], list[Report]]:
+def busiest(done: Callable[[int], TaskResult], workers: int) -> tuple[list[float], list[TaskResult]]:
     took, found = [], []
     for worker in range(workers):
         began = time.process_time()

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from nearcast.common.errors import BadInput
 from nearcast.engine.align import align
-from nearcast.engine.batch import Plan, open_router
-from nearcast.engine.local import begin
+from nearcast.engine.batch import BatchPlan, open_router
+from nearcast.engine.begin import begin
 from nearcast.engine.packets import to_batches
 from nearcast.engine.route import Packets, route_ops, route_posts, route_rejects
 from nearcast.engine.settings import Inputs, Settings
@@ -103,9 +103,9 @@ def op_router(root: str, settings: Settings) -> Router:
     return lambda batches: to_batches(packets(batches))
 
 
-def opened(root: str, settings: Settings) -> tuple[Plan, int]:
+def opened(root: str, settings: Settings) -> tuple[BatchPlan, int]:
     """The state as it is, and where this task's rows stand among those of others."""
     context = TaskContext.get()
     order = (context.partitionId() << 20) if context is not None else 0
     state = StateDirectory(Path(root))
-    return Plan(root, state.newest(), settings, arrival=logged_arrival(state)), order
+    return BatchPlan(root, state.newest(), settings, arrival=logged_arrival(state)), order

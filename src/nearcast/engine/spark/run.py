@@ -18,15 +18,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nearcast.common.errors import BadInput, NearcastError
 from nearcast.engine.align import align
 from nearcast.engine.balance_strategies import check_balanced
+from nearcast.engine.begin import begin, create
 from nearcast.engine.kernel_compilation import Kernels, compiling
 from nearcast.engine.kernel_forecast import to_compile
-from nearcast.engine.local import begin, create
 from nearcast.engine.samples import sampled_ops
 from nearcast.engine.settings import DERIVE, IDF_PERIOD, KEEP_SIZE, Inputs, Settings, size_of
 from nearcast.engine.spark.data_source import OPS_LOG
 from nearcast.engine.spark.session import local_session, prime
 from nearcast.engine.spark.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
-from nearcast.engine.task_result import Report
+from nearcast.engine.task_result import TaskResult
 from nearcast.engine.warmup import is_warm
 from nearcast.partitioning.routers.registry import DEFAULT, router_named
 from nearcast.sinks.files import deliver
@@ -119,7 +119,7 @@ def follow(
     stop = stop or threading.Event()
     swept = [time.monotonic()]
 
-    def committed(manifest: Manifest, reports: list[Report]) -> None:
+    def committed(manifest: Manifest, reports: list[TaskResult]) -> None:
         if sink is not None:
             deliver(state, manifest, sink)
         if time.monotonic() - swept[0] > SWEEP_EVERY:

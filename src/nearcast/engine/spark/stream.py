@@ -1,39 +1,31 @@
-"""The pipeline on Structured Streaming. `process` is the path of one batch."""
+"""The pipeline on Structured Streaming: each of its batches goes the way of `engine.driver.run_batch`."""
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nearcast.common.errors import BadInput, NearcastError
-from nearcast.engine import packets as kinds
-from nearcast.engine.align import align
+from nearcast.common.errors import BadInput
 from nearcast.engine.balance_rehearsal import rehearse
-from nearcast.engine.batch import Plan
-from nearcast.engine.commit import commit_batch, following
-from nearcast.engine.rebalancing import rebalance
-from nearcast.engine.second_round import second_round
+from nearcast.engine.driver import BatchId, run_batch
 from nearcast.engine.settings import Inputs, Settings
 from nearcast.engine.spark.arrival import logged_arrival
 from nearcast.engine.spark.data_source import NearcastSource
-from nearcast.engine.task_result import Report, Round
-from nearcast.engine.work import work
+from nearcast.engine.spark.workers import SparkWorkers
+from nearcast.engine.task_result import TaskResult
 from nearcast.sources.file_log import data_files
 from nearcast.sources.formats import read_split, whole_file
 from nearcast.sources.records import normalise
 from nearcast.sources.world import World
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import Manifest, is_replay
-from nearcast.storage.sweep import empty_spool
 
-OnCommit = Callable[[Manifest, list[Report]], None]
+OnCommit = Callable[[Manifest, list[TaskResult]], None]
 
 
 class Pipeline:
@@ -48,42 +40,21 @@ class Pipeline:
     ) -> None:
         self.state = state
         self.settings = settings
-        self.on_commit = on_commit or (lambda manifest, reports: None)
+        self.on_commit = on_commit or (lambda manifest, tasks: None)
         self.ready = ready or (lambda: None)
         self.failure: BaseException | None = None
         self.rehearsed: threading.Thread | None = None
 
     def process(self, packets: DataFrame, batch: int) -> None:
-        """The path of one batch: routed packets → workers → reports → the next manifest."""
+        """A batch of Spark's: the driver's path, if it has not been committed already."""
         self.ready()
-        began, query_id, manifest = time.perf_counter(), self.query_id(), self.state.newest()
-        if is_replay(manifest, query_id, batch):
+        query_id = self.query_id()
+        if is_replay(self.state.newest(), query_id, batch):
             return
-        manifest = align(self.state, self.settings)
-        plan = Plan(str(self.state.root), manifest, self.settings, batch, logged_arrival(self.state, batch))
-        plan = self.with_first_post(plan, packets)
-        workers = self.settings.workers
-        rows = packets.repartitionById(workers, "worker").mapInArrow(task(plan), "report string").collect()
-        reports = sorted((Report.from_json(row.report) for row in rows), key=lambda report: report.worker)
-        if len(reports) != workers:
-            raise NearcastError(f"{len(reports)} of {workers} workers reported")
-        more = second_round(
-            plan, following(plan, query_id, reports), reports, on_workers(packets.sparkSession, workers)
-        )
-        committed = commit_batch(plan, query_id, reports, more, time.perf_counter() - began)
-        after = rebalance(self.state, self.settings, committed)
+        which = BatchId(query_id, batch, logged_arrival(self.state, batch))
+        after, tasks = run_batch(self.state, self.settings, which, SparkWorkers(packets, self.settings.workers))
         self.rehearsed = self.rehearsed or rehearse(self.state, self.settings, after)
-        empty_spool(self.state)
-        self.on_commit(after, reports)
-
-    def with_first_post(self, plan: Plan, packets: DataFrame) -> Plan:
-        """`FOR` may count from the first post. Where no sample has shown it, it is looked for: once in a state's
-        life.
-        """
-        if plan.manifest.first_post is not None:
-            return plan
-        found = [row.ts for row in packets.mapInArrow(earliest, "ts long").collect()]
-        return replace(plan, manifest=replace(plan.manifest, first_post=min(found))) if found else plan
+        self.on_commit(after, tasks)
 
     def query_id(self) -> str:
         return str(json.loads((self.state.checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
@@ -100,40 +71,6 @@ class Pipeline:
         check_checkpoint(self.state)
         writer = packets.writeStream.foreachBatch(self.guarded).option("checkpointLocation", str(self.state.checkpoint))
         return (writer.trigger(availableNow=True) if drain else writer.trigger(processingTime="0 seconds")).start()
-
-
-def task(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The work stage as Spark runs it: one task per worker, which is one partition."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        assert context is not None
-        packets = [value.as_buffer() for batch in batches for value in batch.column("packet")]
-        report = work(plan, context.partitionId(), packets)
-        yield pa.record_batch([pa.array([report.to_json()])], names=["report"])
-
-    return run
-
-
-def on_workers(spark: SparkSession, workers: int) -> Round:
-    """A further job of a batch: one task per worker."""
-
-    def run(done: Callable[[int], Report]) -> list[Report]:
-        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            numbers = [number for batch in batches for number in batch.column("id").to_pylist()]
-            yield pa.record_batch([pa.array([done(number).to_json() for number in numbers])], names=["report"])
-
-        rows = spark.range(0, workers, 1, workers).mapInArrow(task, "report string").collect()
-        return sorted((Report.from_json(row.report) for row in rows), key=lambda report: report.worker)
-
-    return run
-
-
-def earliest(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The earliest time among the posts that some packets tell of."""
-    seen = kinds.unpack(value.as_buffer() for batch in batches for value in batch.column("packet")).get(kinds.SEEN)
-    if seen is not None:
-        yield pa.record_batch([pa.array([min(seen["earliest"].to_pylist())], pa.int64())], names=["ts"])
 
 
 def read_packets(spark: SparkSession, state: StateDirectory, settings: Settings, inputs: Inputs) -> DataFrame:

@@ -2,4 +2,4 @@
 
 from nearcast.common.kinds import Kind
 
-KIND = Kind("aggregates", code=3, package=__name__, reporting=True)
+KIND = Kind("aggregates", code=3, package=__name__, reporting=True, columns=("ticks",), keeps=("partials",))

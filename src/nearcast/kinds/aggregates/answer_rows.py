@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 
 from nearcast.common.arrays import arrow, frozen, numbers
 from nearcast.kinds.aggregates.groups import REAL, STRING, TIME, WHOLE, Groups, Shape
-from nearcast.kinds.aggregates.kernels.term_lists import frequent_terms, least_keys
 from nearcast.kinds.aggregates.query import AggregateQuery, Measure, Ordering
 from nearcast.kinds.aggregates.row_order import in_order
 from nearcast.kinds.aggregates.spellings import FEW_STRINGS
 from nearcast.kinds.aggregates.top_terms import with_terms
 from nearcast.storage.lexicon import Speller
 from nearcast.storage.posts.attributes import satisfied
+from nearcast.storage.posts.kernels.term_lists import frequent_terms, least_keys
 from nearcast.storage.posts.values import LAST, NO_STRINGS, Values
 
 NUMBERS = 1 << WHOLE | 1 << REAL

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from nearcast.common.arrays import arrow, numbers
 from nearcast.kinds.aggregates.cache.cached_groups import Partial
-from nearcast.kinds.aggregates.summaries import leading, leading_exactly
 from nearcast.storage.lexicon import Speller
+from nearcast.storage.posts.term_summaries import leading, leading_exactly
 
 BOUNDED = pa.struct([("term", pa.string()), ("count", pa.int64()), ("error", pa.int64()), ("certain", pa.bool_())])
 

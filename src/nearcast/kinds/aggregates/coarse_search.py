@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from nearcast.kinds.aggregates.coarse_slots import Tally
 from nearcast.kinds.aggregates.groups import Groups
 from nearcast.kinds.aggregates.query import AggregateQuery, Measure
 from nearcast.storage.lexicon import Speller
+from nearcast.storage.posts.coarse_slots import Tally
 
 TERMS = pa.list_(pa.struct([("term", pa.string()), *((name, pa.int64()) for name in ("count", "at_least", "at_most"))]))
 

@@ -17,7 +17,6 @@ from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
 from nearcast.kinds.aggregates.groups import MEASURED, Groups, Shape, Spelling
 from nearcast.kinds.aggregates.kernels.row_numbers import numbered_rows
-from nearcast.kinds.aggregates.kernels.term_lists import add_term_lists, count_codes, distinct_codes
 from nearcast.kinds.aggregates.spellings import FEW_STRINGS, NO_SPELLING, united
 from nearcast.storage.posts.coded_columns import Column, column_of
 from nearcast.storage.posts.kernels.grouping import (
@@ -29,6 +28,7 @@ from nearcast.storage.posts.kernels.grouping import (
     tally,
     tally_pairs,
 )
+from nearcast.storage.posts.kernels.term_lists import add_term_lists, count_codes, distinct_codes
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NOTHING, Question
 from nearcast.storage.posts.range_search import Looked, search_range

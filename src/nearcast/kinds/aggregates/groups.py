@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.common.arrays import freeze, frozen, numbers
-from nearcast.kinds.aggregates.kernels.term_lists import list_starts, take_term_lists
+from nearcast.storage.posts.kernels.term_lists import list_starts, take_term_lists
 
 WHOLE, REAL, TIME, STRING, TRUTH, MISSING = range(6)  # kinds of values
 

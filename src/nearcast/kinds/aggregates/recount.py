@@ -11,35 +11,34 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from nearcast.common.geo.shapes import EVERYWHERE
-from nearcast.common.op_schema import AGGREGATES, BEGINNING, NEVER
-from nearcast.engine.batch import Plan
-from nearcast.engine.task_result import Report
+from nearcast.common.op_schema import BEGINNING
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.task_result import TaskResult
 from nearcast.engine.ticks import reporting_refs
+from nearcast.kinds.aggregates import KIND
+from nearcast.kinds.aggregates.counting import Counting, counting_of, open_aggregates
 from nearcast.kinds.aggregates.group_by import merge, nothing, search_groups
 from nearcast.kinds.aggregates.groups import WHOLE, Groups
 from nearcast.kinds.aggregates.interval_counts import Partials, class_of, interval_of
 from nearcast.kinds.aggregates.series import Series
-from nearcast.kinds.aggregates.standing import Counting, counting_of, open_aggregates
 from nearcast.language import decode_code
 from nearcast.reader.reader import Reader
 from nearcast.storage.files import open_table
 from nearcast.storage.manifest import DELETES, PARTIALS, Manifest, SegmentRef
-from nearcast.storage.posts.question import Question
+from nearcast.storage.posts.question import EVERYTHING, Question
 from nearcast.storage.subscriptions.rows import Rows
 
 DRIVER = 996  # in the names of its files
-EVERYTHING = Question(EVERYWHERE, (-180.0, -90.0, 180.0, 90.0), np.empty(0), ((),), BEGINNING, NEVER, None)
 Range = tuple[int, int, int]  # the place of a series, after which and up to which interval
 
 
-def recount(plan: Plan, after: Manifest, reports: Sequence[Report]) -> list[SegmentRef]:
+def recount(plan: BatchPlan, after: Manifest, tasks: Sequence[TaskResult]) -> list[SegmentRef]:
     """The segment that stands in place of what deleted posts were counted in, or nothing; `after` is what the first
     round leads to.
     """
-    fresh = [ref for report in reports for ref in report.segments if ref.kind == DELETES]
+    fresh = [ref for task in tasks for ref in task.segments if ref.kind == DELETES]
     clock = plan.manifest.clock
-    if not fresh or plan.settings.keep == "none" or clock is None or not reporting_refs(after, (AGGREGATES,)):
+    if not fresh or plan.settings.keep == "none" or clock is None or not reporting_refs(after, (KIND.code,)):
         return []
     parts = [each.rows for each in open_aggregates(plan, after) if len(each.rows)]
     if not parts:

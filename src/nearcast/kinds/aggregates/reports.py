@@ -11,9 +11,12 @@ from itertools import pairwise
 from math import gcd
 
 import numpy as np
+import pyarrow as pa
 
 from nearcast.common.op_schema import BEGINNING
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.open_state import open_files, speller
+from nearcast.engine.ticks import Due, TickReports
 from nearcast.kinds.aggregates.answer_rows import rows_of
 from nearcast.kinds.aggregates.group_by import nothing
 from nearcast.kinds.aggregates.groups import Groups, Shape
@@ -22,24 +25,25 @@ from nearcast.kinds.aggregates.query import AggregateQuery, Ordering, Output
 from nearcast.kinds.aggregates.series import Aggregates
 from nearcast.kinds.aggregates.state import Counts, open_counts
 from nearcast.kinds.aggregates.tick_runs import Sent, sent
-from nearcast.kinds.terms.index import Due
 from nearcast.reader.row_format import json_texts
+from nearcast.reader.stop_words import stop_terms
 from nearcast.storage.lexicon import Speller
 from nearcast.storage.manifest import Manifest
 
 
-@dataclass(frozen=True)
-class Reports:
-    """Report i is of `row[i]` of what was due; `texts` are its rows as JSON; `empty` as in `kinds.terms.index`."""
+class AggregatesReports:
+    def share(self, due: Due, worker: int, workers: int) -> Due:
+        return due.take(np.flatnonzero(due.rows.seq % workers == worker))
 
-    row: np.ndarray
-    window_end: np.ndarray
-    skipped: np.ndarray
-    texts: list[str]
-    empty: np.ndarray
+    def report(self, plan: BatchPlan, after: Manifest, due: Due) -> TickReports:
+        stop = stop_terms(plan.settings.stop_words, plan.tokenizer)
+        return report_aggregates(plan, after, due, speller(open_files(plan), after), stop)
 
 
-def report_aggregates(plan: Plan, after: Manifest, due: Due, spell: Speller, stop: np.ndarray) -> Reports:
+ROLE = AggregatesReports()
+
+
+def report_aggregates(plan: BatchPlan, after: Manifest, due: Due, spell: Speller, stop: np.ndarray) -> TickReports:
     """All reports that are due."""
     asked, added = ask(Aggregates(due.rows), due, open_counts(plan.state, after))
     texts = Texts(asked, added, spell, stop)
@@ -51,12 +55,12 @@ def report_aggregates(plan: Plan, after: Manifest, due: Due, spell: Speller, sto
         empty[row] = run[0]
         rows += [row] * len(some)
         found += some
-    return Reports(
+    return TickReports(
         np.array(rows, np.int64),
         np.array([each.window_end for each in found], np.int64),
         np.array([each.skipped for each in found], np.int64),
-        [texts.of(asked[row], each) for row, each in zip(rows, found, strict=True)],
         empty,
+        texts=pa.array([texts.of(asked[row], each) for row, each in zip(rows, found, strict=True)], pa.string()),
     )
 
 
@@ -75,7 +79,7 @@ class Asked:
 
 def ask(aggregates: Aggregates, due: Due, counts: Counts) -> tuple[list[Asked], dict[Shape, Groups]]:
     """All rows that have beats due, and what their windows add up to: by class, and there by the window's number."""
-    window, beat, _, series = due.rows.beats.T
+    window, beat, _, series = due.rows.ticks.T
     asked = [
         Asked(*each, {})
         for each in zip(aggregates.queries, aggregates.texts, aggregates.shapes, beat.tolist(), strict=True)
@@ -100,7 +104,7 @@ def _moments(counts: Counts, shape: Shape, due: Due, rows: np.ndarray) -> tuple[
     single = rows[due.count[rows] == 1]
     of, at = [single], [due.begin[single]]
     for row in rows[due.count[rows] > 1].tolist():
-        window, beat, _, series = due.rows.beats[row].tolist()
+        window, beat, _, series = due.rows.ticks[row].tolist()
         ends = counts.intervals(shape, series) * gcd(window, beat)
         beats = _beats_with_posts(ends, window, beat, int(due.begin[row]), int(due.count[row]))
         of.append(np.full(len(beats), row, np.int64))

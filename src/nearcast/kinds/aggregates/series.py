@@ -71,11 +71,11 @@ class Aggregates:
     @cached_property
     def series(self) -> list[Series]:
         """Each series once, by its number."""
-        numbers, firsts = np.unique(self.rows.beats[:, 3], return_index=True)
+        numbers, firsts = np.unique(self.rows.ticks[:, 3], return_index=True)
         return [self._series(int(number), int(row)) for number, row in zip(numbers, firsts, strict=True)]
 
     def _series(self, number: int, row: int) -> Series:
-        window, beat = self.rows.beats[row, :2].tolist()
+        window, beat = self.rows.ticks[row, :2].tolist()
         start = int(self.rows.start[row]) if window == 0 else BEGINNING
         return Series(number, row, self.shapes[row], gcd(window, beat), reach_of(window), start)
 
@@ -86,7 +86,7 @@ class Aggregates:
         boxes, kinds, starts = rows.boxes.tolist(), rows.kinds.tolist(), rows.start.tolist()
         predicates = rows.predicates.to_pylist() if len(rows.predicates) else [None] * len(rows)
         out = []
-        for row, (window, beat) in enumerate(rows.beats[:, :2].tolist()):
+        for row, (window, beat) in enumerate(rows.ticks[:, :2].tolist()):
             code = rows.code[rows.code_offsets[row] : rows.code_offsets[row + 1]].tolist()
             words = frozenset(frozenset(conjunction) for conjunction in decode_code(code))  # however they are filed
             shape = rows.shape[rows.shape_offsets[row] : rows.shape_offsets[row + 1]].tobytes()
@@ -103,14 +103,14 @@ class Aggregates:
         known: dict[tuple[Any, ...], int] = {}
         for others in standing:
             known.update(
-                (((*key, None), n) for key, n in zip(others.keys, others.rows.beats[:, 3].tolist(), strict=True))
+                (((*key, None), n) for key, n in zip(others.keys, others.rows.ticks[:, 3].tolist(), strict=True))
             )
         numbers = []
         for key, seq, start in zip(self.keys, self.rows.seq.tolist(), self.rows.start.tolist(), strict=True):
             numbers.append(known.setdefault((*key, None if start >= horizon else start), seq))
-        beats = self.rows.beats.copy()
-        beats[:, 3] = numbers
-        return Rows(**{**self.rows.__dict__, "beats": beats})
+        ticks = self.rows.ticks.copy()
+        ticks[:, 3] = numbers
+        return Rows(**{**self.rows.__dict__, "ticks": ticks})
 
 
 def reach_of(window: int) -> int:

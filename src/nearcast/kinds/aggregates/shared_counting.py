@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from nearcast.common.arrays import runs
 from nearcast.kinds.aggregates.group_by import added_up, merge
 from nearcast.kinds.aggregates.groups import MEASURED, Groups, Shape
 from nearcast.kinds.aggregates.interval_counts import AHEAD, ANY, Counted, Counters, Partials, class_of
@@ -110,12 +111,6 @@ class Together:
                 name: np.take_along_axis(getattr(some, name), measured, axis=1) for name in MEASURED
             }
             yield replace(some, shape=shape, kinds=kinds, values=values, **columns)
-
-
-def runs(begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The numbers of runs, one after the other."""
-    ends = np.cumsum(sizes)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - (ends - sizes), sizes)
 
 
 def _base(number: int, series: Sequence[Series]) -> Series:

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.segment_rewriter import Rewriting
+from nearcast.kinds.aggregates.counting import open_aggregates
 from nearcast.kinds.aggregates.group_by import merge, nothing
 from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.kinds.aggregates.interval_counts import Partials
-from nearcast.kinds.aggregates.standing import open_aggregates
 from nearcast.kinds.aggregates.time_layers import ANY, SERIES, Layers, added_up
+from nearcast.storage.compaction_policy import to_merge
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import PARTIALS, Manifest, SegmentRef
 from nearcast.storage.posts.question import NOTHING
@@ -81,7 +83,7 @@ def _files(state: StateDirectory, refs: Sequence[SegmentRef]) -> Iterable[Partia
         yield _opened[str(path)]
 
 
-def spent(plan: Plan, refs: Sequence[SegmentRef]) -> list[SegmentRef]:
+def spent(plan: BatchPlan, refs: Sequence[SegmentRef]) -> list[SegmentRef]:
     """Files that no report to come will count anything of."""
     clock = plan.manifest.clock
     reach = [each.reach for part in open_aggregates(plan, plan.manifest) for each in part.series]
@@ -91,7 +93,7 @@ def spent(plan: Plan, refs: Sequence[SegmentRef]) -> list[SegmentRef]:
     return [ref for ref in refs if not reach or (ref.max_ts <= oldest and not ref.facts.get("replaced"))]
 
 
-def needed(plan: Plan, partials: Partials) -> Partials:
+def needed(plan: BatchPlan, partials: Partials) -> Partials:
     """Without what no report to come will count; what an aggregate without a window has counted becomes one interval.
 
     Reports to come are of beats that the clock, less the lateness, has not passed.
@@ -118,3 +120,21 @@ def needed(plan: Plan, partials: Partials) -> Partials:
         return np.where((reach[at] == 0) & (values[:, 1] < done), done, values[:, 1])
 
     return partials.picked(wanted).relabelled(told)
+
+
+def merge_partials(rewriting: Rewriting) -> None:
+    """What was counted for standing aggregates in fewer files, without what no report will need."""
+    plan, refs = rewriting.plan, rewriting.manifest.of(PARTIALS)
+    gone = spent(plan, refs) if refs else []
+    if gone:
+        rewriting.result.gone += [ref.name for ref in gone]
+        refs = [ref for ref in refs if ref not in gone]
+    old = refs if any(ref.facts.get("replaced") for ref in refs) else to_merge(refs)
+    if not old:
+        return
+    merged = needed(plan, read_partials(plan.state, old))
+    name, new = rewriting.name(PARTIALS), []
+    if len(merged):
+        size = merged.write(plan.state.path(name))
+        new = [rewriting.ref(PARTIALS, name, len(merged), size, old)]
+    rewriting.replace(old, new)

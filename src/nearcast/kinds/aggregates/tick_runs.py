@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from nearcast.kinds.terms.kernels.tick_reports import TOLD
+from nearcast.common.kernels.ticks import MOST_EMPTY
 
 
 @dataclass(frozen=True)
@@ -21,22 +21,22 @@ def sent(begin: int, count: int, beat: int, busy: Mapping[int, int], final: bool
     """The reports of `count` beats from `begin` on. `busy` has the beats that are not empty, in order, and the place of
     their rows. `run` holds how many empty ones there were in a row, and is brought up to date.
 
-    The first TOLD empty ones in a row are sent; how many there were more is told before the next that is not empty, or
-    at the end (`final`).
+    The first MOST_EMPTY empty ones in a row are sent; how many there were more is told before the next that is not
+    empty, or at the end (`final`).
     """
     upcoming, end = begin, begin + count * beat
     for moment, rows in [*busy.items(), (end, -1)]:
         empty = (moment - upcoming) // beat
-        for n in range(min(empty, max(0, TOLD - run[0]))):
+        for n in range(min(empty, max(0, MOST_EMPTY - run[0]))):
             yield Sent(upcoming + n * beat)
         run[0] += empty
         if moment == end:
             break
-        if run[0] > TOLD:
-            yield Sent(moment - beat, skipped=run[0] - TOLD)
+        if run[0] > MOST_EMPTY:
+            yield Sent(moment - beat, skipped=run[0] - MOST_EMPTY)
         yield Sent(moment, rows)
         run[0] = 0
         upcoming = moment + beat
-    if final and run[0] > TOLD:
-        yield Sent(end - beat, skipped=run[0] - TOLD)
+    if final and run[0] > MOST_EMPTY:
+        yield Sent(end - beat, skipped=run[0] - MOST_EMPTY)
         run[0] = 0

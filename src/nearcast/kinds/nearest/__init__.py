@@ -2,4 +2,4 @@
 
 from nearcast.common.kinds import Kind
 
-KIND = Kind("nearest", code=1, package=__name__)
+KIND = Kind("nearest", code=1, package=__name__, columns=("points",), keeps=("nearest",))

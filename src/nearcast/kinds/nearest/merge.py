@@ -1,6 +1,6 @@
 """Merge of the nearest: what the workers found and the answers that stood become the answers that stand.
 
-Between work and commit, each worker settling its share of the answers. An answer is the k best by (distance, id) of
+Between work and commit, each worker merging its share of the answers. An answer is the k best by (distance, id) of
 what it was and of the candidates; the net change of the batch goes to the outbox as `leave` and `enter`. The answers
 that changed are written whole, as state of their own. An answer that lost a post to a deletion is worked out anew by a
 search over the kept posts.
@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 
 from nearcast.common.arrays import chunk
 from nearcast.common.op_schema import NEVER
-from nearcast.engine.batch import Plan, open_segments
-from nearcast.engine.task_result import Report, Round
+from nearcast.engine.batch import BatchPlan, open_segments
+from nearcast.engine.task_result import AllWorkers, TaskResult, add_round, files_left, noted
+from nearcast.kinds.nearest import KIND
+from nearcast.kinds.nearest.filing import CANDIDATES, FORGOTTEN, SUPERSEDED, answers_of, is_searched, nearest_refs
 from nearcast.kinds.nearest.index import places, ranks_by
 from nearcast.kinds.nearest.kernels.circles import nearest_order
-from nearcast.kinds.nearest.standing import answers_of, is_nearest, is_searched, nearest_refs
-from nearcast.kinds.nearest.state import NO_POSTS, Answers, AnswerSet, take_posts
+from nearcast.kinds.nearest.state import Answers, AnswerSet
 from nearcast.language import decode_code
 from nearcast.reader.reader import Reader
 from nearcast.storage import deletes as deleting
@@ -29,33 +30,31 @@ from nearcast.storage.files import open_table, write_table
 from nearcast.storage.manifest import DELETES, ENDS, NEAREST, RESULTS, SUBSCRIPTIONS, SegmentRef
 from nearcast.storage.outbox import ENTER, LEAVE, NEAREST_RESULTS, Results
 from nearcast.storage.posts.post_segment import are_deleted, post_fingerprints
+from nearcast.storage.posts.post_tables import NO_POSTS, take_posts
 from nearcast.storage.posts.question import Question
 from nearcast.storage.subscriptions.rows import Rows
 from nearcast.storage.subscriptions.subscription_set import EndLog, read_logs
 
 
-def settle(plan: Plan, reports: Sequence[Report], all_workers: Round) -> list[SegmentRef]:
+def merge_nearest(plan: BatchPlan, tasks: Sequence[TaskResult], all_workers: AllWorkers) -> list[SegmentRef]:
     """The segments of changed answers and of their `leave` and `enter`; nothing where nothing changed."""
-    work = Settle(
+    work = MergeAnswers(
         plan,
-        [name for report in reports for name in report.candidates],
-        [seq for report in reports for seq in report.superseded],
-        [seq for report in reports for seq in report.forgotten],
-        [ref for report in reports for ref in report.segments if ref.kind in (DELETES, ENDS, SUBSCRIPTIONS)],
+        files_left(tasks, CANDIDATES),
+        noted(tasks, SUPERSEDED),
+        noted(tasks, FORGOTTEN),
+        [ref for task in tasks for ref in task.segments if ref.kind in (DELETES, ENDS, SUBSCRIPTIONS)],
     )
     if not work.anything():
         return []
-    settled = all_workers(work)
-    for before, more in zip(reports, settled, strict=True):
-        before.add(more)
-    return [ref for report in settled for ref in report.segments]
+    return [ref for task in add_round(tasks, all_workers(work)) for ref in task.segments]
 
 
 @dataclass(frozen=True)
-class Settle:
-    """The second round of one worker, as a function of its number: it settles every so many-th answer."""
+class MergeAnswers:
+    """The second round of one worker, as a function of its number: it merges every so many-th answer."""
 
-    plan: Plan
+    plan: BatchPlan
     candidates: list[str]
     superseded: list[int]
     forgotten: list[int]
@@ -69,13 +68,13 @@ class Settle:
             bool(self.candidates or self.superseded or self.forgotten) or len(fresh_deletes(self.plan, self.fresh)) > 0
         )
 
-    def __call__(self, worker: int) -> Report:
+    def __call__(self, worker: int) -> TaskResult:
         plan, workers = self.plan, self.plan.settings.workers
 
         def mine(seqs: np.ndarray) -> np.ndarray:
             return np.flatnonzero(seqs % workers == worker)
 
-        done = Report(worker)
+        done = TaskResult(worker)
         with done.timed("settle"):
             superseded, forgotten = (np.array(seqs, np.int64) for seqs in (self.superseded, self.forgotten))
             superseded, forgotten = superseded[mine(superseded)], forgotten[mine(forgotten)]
@@ -154,7 +153,7 @@ def best_first(owner: np.ndarray, km: np.ndarray, post: np.ndarray, posts: pa.Ta
     return order[~same]
 
 
-def write_answers(plan: Plan, change: Change, gone: np.ndarray, worker: int) -> list[SegmentRef]:
+def write_answers(plan: BatchPlan, change: Change, gone: np.ndarray, worker: int) -> list[SegmentRef]:
     """The answers that changed, whole; `gone` are those that are no more."""
     changed = change.fresh.copy()
     changed[change.owner[change.kept[change.entered]]] = True
@@ -187,7 +186,7 @@ def no_more(seqs: np.ndarray, batch: int) -> Answers:
     )  # fmt: skip
 
 
-def write_results(plan: Plan, change: Change, done: Report) -> list[SegmentRef]:
+def write_results(plan: BatchPlan, change: Change, done: TaskResult) -> list[SegmentRef]:
     """By subscription first what left, then what entered, nearest first; each with its post."""
     entered = change.kept[change.entered]
     members = np.concatenate([change.left, entered])
@@ -223,7 +222,7 @@ def write_results(plan: Plan, change: Change, done: Report) -> list[SegmentRef]:
 # -- searches ----------------------------------------------------------------------------------------------------------
 
 
-def fresh_deletes(plan: Plan, fresh: Sequence[SegmentRef]) -> pa.Table:
+def fresh_deletes(plan: BatchPlan, fresh: Sequence[SegmentRef]) -> pa.Table:
     """The deletions of this batch."""
     tables = [open_table(plan.state.path(ref.name)) for ref in fresh if ref.kind == DELETES]
     table = pa.concat_tables([deleting.SCHEMA.empty_table(), *tables])
@@ -231,14 +230,16 @@ def fresh_deletes(plan: Plan, fresh: Sequence[SegmentRef]) -> pa.Table:
 
 
 def searched(
-    plan: Plan, fresh: Sequence[SegmentRef], reopened: np.ndarray, mine: Callable[[np.ndarray], np.ndarray]
+    plan: BatchPlan, fresh: Sequence[SegmentRef], reopened: np.ndarray, mine: Callable[[np.ndarray], np.ndarray]
 ) -> list[Answers]:
     """The nearest kept posts of the answers that a deletion has opened again, and of new subscriptions that catch up so
     (`is_searched`).
     """
     if plan.settings.keep == "none" or plan.manifest.clock is None:
         return []
-    filed = [ref.name for ref in fresh if ref.kind == SUBSCRIPTIONS and is_nearest(ref) and "folded" not in ref.facts]
+    filed = [
+        ref.name for ref in fresh if ref.kind == SUBSCRIPTIONS and ref.asks == KIND.code and "folded" not in ref.facts
+    ]
     rows, stops = [], []
     logs = [*read_logs(plan.state, plan.manifest).values(), *read_ends(plan, fresh)]
     ends = EndLog.concat(logs)
@@ -262,7 +263,7 @@ def searched(
     ]
 
 
-def read_ends(plan: Plan, refs: Sequence[SegmentRef]) -> list[EndLog]:
+def read_ends(plan: BatchPlan, refs: Sequence[SegmentRef]) -> list[EndLog]:
     manifest = replace(plan.manifest, segments=tuple(ref for ref in refs if ref.kind == ENDS))
     return list(read_logs(plan.state, manifest).values())
 

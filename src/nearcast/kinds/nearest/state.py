@@ -14,13 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.kernels.mix import id_keys
-from nearcast.common.post_schema import BASE_FIELDS, no_rows
 from nearcast.storage.bundle import bundle_table, open_bundle
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.files import open_table, write_table
 from nearcast.storage.manifest import NEAREST, Manifest
-
-NO_POSTS = no_rows(pa.schema(BASE_FIELDS))
+from nearcast.storage.posts.post_tables import NO_POSTS, take_posts
 
 
 @dataclass(frozen=True)
@@ -92,17 +90,6 @@ class Answers:
 _PLAIN = {
     "seq": np.int64, "batch": np.int64, "k": np.int64, "id": np.int64, "km": np.float64,
 }  # fmt: skip
-
-
-def take_posts(posts: pa.Table, rows: np.ndarray) -> pa.Table:
-    """Some posts, whose numbers ascend: chunk by chunk, so that nothing else of what is mapped is read."""
-    parts, base = [no_rows(posts.schema)], 0
-    for batch in posts.to_batches():
-        begin, end = np.searchsorted(rows, (base, base + len(batch)))
-        if begin < end:
-            parts.append(pa.Table.from_batches([batch]).take(pa.array(rows[begin:end] - base)))
-        base += len(batch)
-    return pa.concat_tables(parts)
 
 
 def _joined(arrays: Sequence[np.ndarray], kind: type) -> np.ndarray:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearcast.common.arrays import frozen
-from nearcast.engine.batch import Plan
-from nearcast.engine.task_result import Report
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.task_result import TaskResult
 from nearcast.kinds.relevance.buffer_share import Share
 from nearcast.kinds.relevance.buffers import NEW, Change, of_share, wants_base
 from nearcast.kinds.relevance.idf import IdfSet
@@ -36,22 +36,22 @@ COST_OF_A_SEARCH = 30_000.0  # in entries of a buffer gone through: 400 and 0.01
 
 
 @dataclass(frozen=True)
-class Settle:
+class AdvanceBuffers:
     """The round of one worker, as a function of its number; `candidates` are what `match` left in the spool."""
 
-    plan: Plan
+    plan: BatchPlan
     after: Manifest
     candidates: tuple[str, ...]
 
-    def __call__(self, worker: int) -> Report:
-        done = Report(worker)
+    def __call__(self, worker: int) -> TaskResult:
+        done = TaskResult(worker)
         with done.timed("relevance: settle"):
-            Settling(self.plan, self.after, worker, done).all(self.candidates)
+            Advancing(self.plan, self.after, worker, done).all(self.candidates)
         return done
 
 
-class Settling:
-    def __init__(self, plan: Plan, after: Manifest, worker: int, done: Report) -> None:
+class Advancing:
+    def __init__(self, plan: BatchPlan, after: Manifest, worker: int, done: TaskResult) -> None:
         self.plan, self.after, self.done = plan, after, done
         self.subscribers = open_subscribers(plan, after)
         self.share = Share.open(plan, worker, self.subscribers)
@@ -120,7 +120,7 @@ class Settling:
         """Fill rows from the posts of their windows, neighbours together: they have many posts in common."""
         buffers = self.share.buffers
         at = self.subscribers.places(self.share.seq[rows])
-        lon, lat = (frozen(self.subscribers.rows.tastes[at, column].copy()) for column in (LON, LAT))
+        lon, lat = (frozen(self.subscribers.rows.scoring[at, column].copy()) for column in (LON, LAT))
         along = np.argsort(z_order(lon, lat), kind="stable")
         conditional = self.subscribers.conditional[at]
         for each in np.unique(version[rows]).tolist():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.kinds.relevance.buffers import BASE, NEW, Change, Thresholds, gathered, of_share
 from nearcast.kinds.relevance.ledger import Ledger
 from nearcast.kinds.relevance.skyband import Arrivals, Buffers, Refills, restore
@@ -36,7 +36,7 @@ class Share:
         return cls(worker, shares, frozenset(), none, np.empty((0, 2), np.int64), Buffers.new(none, none))
 
     @classmethod
-    def open(cls, plan: Plan, worker: int, subscribers: Subscribers) -> "Share":
+    def open(cls, plan: BatchPlan, worker: int, subscribers: Subscribers) -> "Share":
         """As it was after the batch before."""
         shares = plan.settings.workers
         refs = of_share(plan.manifest, worker, shares)
@@ -60,7 +60,7 @@ class Share:
             known.names = names
         return known
 
-    def remember(self, plan: Plan) -> None:
+    def remember(self, plan: BatchPlan) -> None:
         """Keep it for the next batch, but where reading it again tidies it up; until then no one else has it."""
         if not self.tidy:
             return

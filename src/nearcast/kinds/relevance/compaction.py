@@ -1,4 +1,5 @@
-"""Chores of the ledger: small segments as larger ones, and nothing left of deleted posts but their place in windows.
+"""Compaction of the ledger: small segments as larger ones, and nothing left of deleted posts but their place in
+windows.
 
 Their numbers stay, so buffers and what processes remember stay true. At most one rewriting a batch.
 """
@@ -17,7 +18,7 @@ from nearcast.storage.manifest import DELETES, LEDGER, SegmentRef
 LARGE = 64  # a segment with this part of all posts stays as it is: it has to leave whole, and not too late
 
 
-class LedgerChores(Rewriting):
+class LedgerCompaction(Rewriting):
     def merge_ledger(self) -> None:
         refs = sorted(self.manifest.of(LEDGER), key=first_number)
         old = next((run for each in unbroken(refs) if (run := run_to_merge(each))), [])
@@ -34,8 +35,8 @@ class LedgerChores(Rewriting):
                 return [ref]
             if ref.facts.get("cleaned", ref.batch) < self.plan.batch - 1:
                 same = replace(ref, facts={**ref.facts, "cleaned": self.plan.batch - 1})
-                self.report.gone.append(ref.name)
-                self.report.segments.append(same)
+                self.result.gone.append(ref.name)
+                self.result.segments.append(same)
         return []
 
     def _rewritten(self, old: list[SegmentRef], deleted: list[np.ndarray]) -> SegmentRef:

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from nearcast.common.op_schema import BEGINNING
 from nearcast.common.text.tokenizer import Tokenizer
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.engine.settings import IDF_PERIOD, Settings
 from nearcast.kinds.relevance.buffers import NEW
 from nearcast.kinds.relevance.idf import count_lists, count_posts, time_question
@@ -24,7 +24,7 @@ from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import Manifest, SegmentRef
 
 
-def period_of(plan: Plan) -> int:
+def period_of(plan: BatchPlan) -> int:
     """The state's own; of one made before there was such a setting, the run's."""
     return int(plan.manifest.settings.get(IDF_PERIOD, plan.settings.idf_period))
 
@@ -35,7 +35,7 @@ def sample_version(state: StateDirectory, settings: Settings, sample: pa.Table) 
     return write_version(state, 0, SAMPLED, count_lists(terms, offsets), sampled=True)
 
 
-def freeze(plan: Plan, after: Manifest) -> list[SegmentRef]:
+def freeze(plan: BatchPlan, after: Manifest) -> list[SegmentRef]:
     """The versions that are due with this batch, of which `after` has all posts; mostly none.
 
     A version is the one before it and the posts since. Where posts are not kept there is none but the sample's.

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.common.arrays import frozen
-from nearcast.kinds.nearest.state import NO_POSTS
 from nearcast.kinds.relevance.ledger_file import NUMBER, LedgerPart
 from nearcast.kinds.relevance.vectors import Idf, Vectors
 from nearcast.storage.deletes import deletes_for
@@ -20,6 +19,7 @@ from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import DELETES, LEDGER, Manifest, SegmentRef
 from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.posts.post_segment import are_deleted
+from nearcast.storage.posts.post_tables import NO_POSTS
 from nearcast.storage.subscriptions.rows import take_lists
 
 ABSENT = -1  # the order of a number that no post has

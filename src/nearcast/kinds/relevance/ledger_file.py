@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.common.post_schema import no_rows
-from nearcast.kinds.nearest.state import take_posts
 from nearcast.storage.bundle import bundle_table, open_bundle
 from nearcast.storage.files import open_table, write_table
+from nearcast.storage.posts.post_tables import take_posts
 
 BLOCK = 1024
 NUMBER = "number"  # a fact: that of its first post

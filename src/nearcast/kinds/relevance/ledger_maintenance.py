@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 
 from nearcast.common.kernels.lookup import sorted_members
 from nearcast.common.op_schema import BEGINNING, NEVER
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.engine.post_copies import own_posts
 from nearcast.engine.settings import LEDGER_SINCE
-from nearcast.engine.task_result import Report, Round
+from nearcast.engine.task_result import AllWorkers, TaskResult
 from nearcast.kinds.relevance.ledger import first_number, open_part
 from nearcast.kinds.relevance.ledger_file import NUMBER, write_ledger
 from nearcast.kinds.relevance.subscribers import LONGEST, MOST, relevant_refs
@@ -24,7 +24,7 @@ from nearcast.storage.subscriptions.rows import take_lists
 
 
 def note(
-    plan: Plan, worker: int, posts: pa.Table, terms: np.ndarray, offsets: np.ndarray, ours: np.ndarray
+    plan: BatchPlan, worker: int, posts: pa.Table, terms: np.ndarray, offsets: np.ndarray, ours: np.ndarray
 ) -> SegmentRef | None:
     """Write those posts of a batch that are a worker's own. Their number comes with the commit."""
     picked = np.flatnonzero(ours)
@@ -34,7 +34,7 @@ def note(
     return _written(plan, worker, posts.take(pa.array(picked)), own, own_offsets)
 
 
-def _written(plan: Plan, worker: int, posts: pa.Table, terms: np.ndarray, offsets: np.ndarray) -> SegmentRef:
+def _written(plan: BatchPlan, worker: int, posts: pa.Table, terms: np.ndarray, offsets: np.ndarray) -> SegmentRef:
     name = plan.state.new_name(LEDGER, plan.batch, worker)
     size = write_ledger(plan.state.path(name), posts, terms, offsets, post_fingerprints(posts))
     ts = posts["ts"].to_numpy()
@@ -63,7 +63,7 @@ def largest_windows(manifest: Manifest) -> tuple[int, int]:
     return max((ref.facts[MOST] for ref in refs), default=0), max((ref.facts[LONGEST] for ref in refs), default=0)
 
 
-def needed_since(plan: Plan, after: Manifest) -> int:
+def needed_since(plan: BatchPlan, after: Manifest) -> int:
     """The time from which on the ledger must have all posts for the windows that stand."""
     assert after.clock is not None
     posts, length = largest_windows(after)
@@ -75,7 +75,7 @@ def needed_since(plan: Plan, after: Manifest) -> int:
     return since
 
 
-def _time_of_newest(plan: Plan, refs: Sequence[SegmentRef], count: int) -> int:
+def _time_of_newest(plan: BatchPlan, refs: Sequence[SegmentRef], count: int) -> int:
     """The time of the `count`-th newest post of some segments; BEGINNING if there are fewer."""
     newest = np.empty(0, np.int64)
     for ref in sorted(refs, key=lambda ref: -ref.max_ts):
@@ -87,13 +87,13 @@ def _time_of_newest(plan: Plan, refs: Sequence[SegmentRef], count: int) -> int:
     return int(newest.min()) if len(newest) == count else BEGINNING
 
 
-def _times(plan: Plan, ref: SegmentRef) -> np.ndarray:
+def _times(plan: BatchPlan, ref: SegmentRef) -> np.ndarray:
     if ref.kind == ARCHIVE:
         return _archived(plan, ref, ["ts"])["ts"].to_numpy()
     return PostSegment(plan.state.path(ref.name)).ts if ref.kind == POSTS else open_part(plan.state, ref).ts
 
 
-def _archived(plan: Plan, ref: SegmentRef, columns: list[str] | None = None) -> pa.Table:
+def _archived(plan: BatchPlan, ref: SegmentRef, columns: list[str] | None = None) -> pa.Table:
     """A file of the archive as posts: times as numbers again."""
     table = pq.read_table(plan.state.path(ref.name, ".parquet"), columns=columns, partitioning=None)
     return table.set_column(table.schema.get_field_index("ts"), "ts", table["ts"].cast(pa.int64())).combine_chunks()
@@ -106,7 +106,7 @@ def reaches(after: Manifest, since: int) -> bool:
     return after.clock - length >= since - 1 and sum(r.rows for r in after.of(LEDGER) if r.min_ts >= since) >= posts
 
 
-def fetch(plan: Plan, after: Manifest, all_workers: Round) -> tuple[list[SegmentRef], int]:
+def fetch(plan: BatchPlan, after: Manifest, all_workers: AllWorkers) -> tuple[list[SegmentRef], int]:
     """(segments, since): posts that are kept and that windows reach, but the ledger does not have; and from which time
     on it has all posts then.
     """
@@ -129,13 +129,13 @@ class Fetch:
     its files of the archive, for a window of so many posts may reach back further than retention.
     """
 
-    plan: Plan
+    plan: BatchPlan
     after: Manifest
     since: int
     until: int | None
 
-    def __call__(self, worker: int) -> Report:
-        done = Report(worker)
+    def __call__(self, worker: int) -> TaskResult:
+        done = TaskResult(worker)
         with done.timed("ledger"):
             for ref in self.plan.manifest.of(POSTS):
                 if ref.max_ts >= self.since and self.plan.mine(ref, worker):

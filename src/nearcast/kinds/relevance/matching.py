@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nearcast.engine.batch import Plan
-from nearcast.engine.task_result import Report
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.task_result import TaskResult
 from nearcast.kinds.relevance.buffers import NEW, Thresholds
 from nearcast.kinds.relevance.distributions.protocol import Distribution
 from nearcast.kinds.relevance.idf import IdfSet
@@ -28,6 +28,7 @@ from nearcast.storage.manifest import Manifest, SegmentRef
 
 NO_MORE = np.inf  # the threshold of a subscriber that takes nothing
 REBUILD = 0.3  # of the subscribers that an index has: if more have changed, it is made anew
+CANDIDATES = "relevance candidates"  # files in the spool: what may enter answers
 MANY = 8  # workers, for which a process has worked
 NONE = np.empty(0, np.int64)
 
@@ -36,21 +37,21 @@ NONE = np.empty(0, np.int64)
 class Match:
     """The round of one worker, as a function of its number: candidates go to the spool, for `settle`."""
 
-    plan: Plan
+    plan: BatchPlan
     after: Manifest
     noted: tuple[SegmentRef, ...]  # segments of the ledger with the batch's posts
 
-    def __call__(self, worker: int) -> Report:
-        done = Report(worker)
+    def __call__(self, worker: int) -> TaskResult:
+        done = TaskResult(worker)
         with done.timed("relevance: match"):
             found = self._found(worker, done)
             if len(found["seq"]):
                 path = self.plan.spool / f"ranked-{uuid.uuid4().hex}.arrow"
                 write_table(path, bundle_table(found))
-                done.ranked.append(path.name)
+                done.leave(CANDIDATES, path.name)
         return done
 
-    def _found(self, worker: int, done: Report) -> dict[str, np.ndarray]:
+    def _found(self, worker: int, done: TaskResult) -> dict[str, np.ndarray]:
         plan = self.plan
         subscribers = open_subscribers(plan, self.after)
         thresholds = open_thresholds(plan, plan.manifest)
@@ -101,7 +102,7 @@ class Held:
     indexes: dict[int, "Index"] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, plan: Plan, worker: int) -> "Held":
+    def of(cls, plan: BatchPlan, worker: int) -> "Held":
         key = (plan.root, worker, plan.settings.workers)
         if key not in _held:
             if len(_held) > MANY:
@@ -110,7 +111,7 @@ class Held:
         return _held[key]
 
     def follow(
-        self, plan: Plan, after: Manifest, subscribers: Subscribers, thresholds: Thresholds, stand: np.ndarray
+        self, plan: BatchPlan, after: Manifest, subscribers: Subscribers, thresholds: Thresholds, stand: np.ndarray
     ) -> None:
         """Bring the indexes to the thresholds that are committed; new subscribers have none yet, and wait."""
         at = subscribers.places(thresholds.seq)

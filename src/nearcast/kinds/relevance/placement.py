@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearcast.engine.batch import Plan, open_frequencies
+from nearcast.engine.batch import BatchPlan, open_frequencies
 from nearcast.kinds.relevance.distributions.protocol import Distribution
 from nearcast.kinds.relevance.distributions.registry import build, load, save
 from nearcast.kinds.relevance.distributions.sample import MOST
@@ -24,7 +24,7 @@ GROWN = 4  # times as many subscribers as it was made for: then it is made anew
 DRIVER = 997  # in the names of its files
 
 
-def open_distribution(plan: Plan, manifest: Manifest) -> Distribution | None:
+def open_distribution(plan: BatchPlan, manifest: Manifest) -> Distribution | None:
     """That of a manifest; None where one worker has all."""
     refs = manifest.of(DISTRIBUTION)
     if plan.settings.workers == 1 or not refs:
@@ -37,7 +37,7 @@ def _opened(path: Path) -> Distribution:
     return load(path)
 
 
-def is_fitting(plan: Plan, manifest: Manifest) -> bool:
+def is_fitting(plan: BatchPlan, manifest: Manifest) -> bool:
     """Whether the distribution that there is does for the subscribers and workers that there are."""
     if plan.settings.workers == 1:
         return True
@@ -47,7 +47,7 @@ def is_fitting(plan: Plan, manifest: Manifest) -> bool:
     return bool(facts) and (facts[-1]["asked"], facts[-1]["workers"]) == asked and count <= GROWN * facts[-1]["rows"]
 
 
-def distribute(plan: Plan, after: Manifest) -> SegmentRef:
+def distribute(plan: BatchPlan, after: Manifest) -> SegmentRef:
     """A distribution learnt from the subscribers that have a threshold and the newest posts of the ledger."""
     thresholds = open_thresholds(plan, plan.manifest)
     subscribers = open_subscribers(plan, after)
@@ -65,7 +65,7 @@ def distribute(plan: Plan, after: Manifest) -> SegmentRef:
     return SegmentRef(DISTRIBUTION, name, len(thresholds.seq), size, plan.batch, facts=facts | {"name": made.name})
 
 
-def newest_posts(plan: Plan, after: Manifest) -> Vectors:
+def newest_posts(plan: BatchPlan, after: Manifest) -> Vectors:
     """Of the ledger, in segments up to so many as a distribution looks at."""
     ledger, idf = Ledger.open(plan.state, after), IdfSet(plan.state, after).newest()
     parts, count = [], 0

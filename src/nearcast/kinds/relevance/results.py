@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.arrays import chunk
-from nearcast.engine.batch import Plan
-from nearcast.engine.task_result import Report
+from nearcast.engine.batch import BatchPlan
+from nearcast.engine.task_result import TaskResult
 from nearcast.kinds.relevance.ledger import Ledger
 from nearcast.kinds.relevance.subscribers import Subscribers
 from nearcast.storage.bundle import bundle_table
@@ -35,7 +35,9 @@ class Net:
         return len(self.at)
 
 
-def write_net(plan: Plan, worker: int, net: Net, subscribers: Subscribers, ledger: Ledger, done: Report) -> None:
+def write_net(
+    plan: BatchPlan, worker: int, net: Net, subscribers: Subscribers, ledger: Ledger, done: TaskResult
+) -> None:
     """By subscriber first what left, then what entered, best first; each with its post."""
     if not len(net):
         return

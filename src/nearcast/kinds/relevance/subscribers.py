@@ -7,8 +7,9 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.common.geo.shapes import EVERYWHERE
-from nearcast.common.op_schema import BEGINNING, NEVER, RELEVANT
-from nearcast.engine.batch import Plan, open_segments
+from nearcast.common.op_schema import BEGINNING, NEVER
+from nearcast.engine.batch import BatchPlan, open_segments
+from nearcast.kinds.relevance import KIND
 from nearcast.kinds.relevance.vectors import Idf, Tastes
 from nearcast.storage.bundle import bundle_table
 from nearcast.storage.files import write_table
@@ -18,15 +19,15 @@ from nearcast.storage.subscriptions.rows import Rows, take_lists
 from nearcast.storage.subscriptions.subscription_segment import Directory, Segment
 from nearcast.storage.subscriptions.subscription_set import read_logs, standing_ends
 
-LON, LAT, K, ALPHA, REACH, POSTS, LENGTH = range(7)  # columns of Rows.tastes
+LON, LAT, K, ALPHA, REACH, POSTS, LENGTH = range(7)  # columns of Rows.scoring
 MOST, LONGEST = "most", "longest"  # facts: the largest windows of a segment
 
 
 def relevant_refs(manifest: Manifest) -> list[SegmentRef]:
-    return [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.asks == RELEVANT]
+    return [ref for ref in manifest.of(SUBSCRIPTIONS) if ref.asks == KIND.code]
 
 
-def file_relevant(plan: Plan, rows: Rows) -> SegmentRef:
+def file_relevant(plan: BatchPlan, rows: Rows) -> SegmentRef:
     """Write new subscriptions, in the order of their ops. No directory: they are matched by an index in memory."""
     rows = rows.take(np.argsort(rows.seq, kind="stable"))
     nothing = np.empty(0, np.uint64)
@@ -34,7 +35,7 @@ def file_relevant(plan: Plan, rows: Rows) -> SegmentRef:
     name = plan.state.new_name(SUBSCRIPTIONS, plan.batch, 0)
     arrays = {**Segment.laid_out(rows, directory).arrays(), "summary": nothing}
     size = write_table(plan.state.path(name), bundle_table(arrays))
-    facts = {"asks": RELEVANT, MOST: int(rows.tastes[:, POSTS].max()), LONGEST: int(rows.tastes[:, LENGTH].max())}
+    facts = {"asks": KIND.code, MOST: int(rows.scoring[:, POSTS].max()), LONGEST: int(rows.scoring[:, LENGTH].max())}
     return SegmentRef(SUBSCRIPTIONS, name, len(rows), size, plan.batch, facts=facts)
 
 
@@ -65,11 +66,11 @@ class Subscribers:
     @cached_property
     def windows(self) -> tuple[np.ndarray, np.ndarray]:
         """(posts, length in microseconds): one of them is 0."""
-        return self.rows.tastes[:, POSTS].astype(np.int64), self.rows.tastes[:, LENGTH].astype(np.int64)
+        return self.rows.scoring[:, POSTS].astype(np.int64), self.rows.scoring[:, LENGTH].astype(np.int64)
 
     @cached_property
     def k(self) -> np.ndarray:
-        return self.rows.tastes[:, K].astype(np.int64)
+        return self.rows.scoring[:, K].astype(np.int64)
 
     def places(self, seqs: np.ndarray) -> np.ndarray:
         """Where some of them are; -1 for those that are none."""
@@ -82,7 +83,7 @@ class Subscribers:
         """As the indexes take them, with weights of a version."""
         rows = self.rows
         words, offsets = take_lists(rows.words, rows.words_offsets, picked)
-        taste = rows.tastes[picked]
+        taste = rows.scoring[picked]
         lon, lat, alpha, reach = (np.ascontiguousarray(taste[:, column]) for column in (LON, LAT, ALPHA, REACH))
         return Tastes(lon, lat, alpha, reach, taste[:, K].astype(np.int64), *idf.weigh(words, offsets))
 
@@ -91,7 +92,7 @@ _stopped: tuple[tuple[object, ...], np.ndarray] | None = None
 _subscribers: dict[tuple[str, ...], Subscribers] = {}
 
 
-def open_subscribers(plan: Plan, manifest: Manifest) -> Subscribers:
+def open_subscribers(plan: BatchPlan, manifest: Manifest) -> Subscribers:
     """All of a manifest; kept in the process while its segments are the same."""
     names = [ref.name for ref in relevant_refs(manifest)]
     key = (plan.root, *names)
@@ -105,7 +106,7 @@ def open_subscribers(plan: Plan, manifest: Manifest) -> Subscribers:
     return _subscribers[key]
 
 
-def which_stand(plan: Plan, manifest: Manifest, subscribers: Subscribers) -> np.ndarray:
+def which_stand(plan: BatchPlan, manifest: Manifest, subscribers: Subscribers) -> np.ndarray:
     """Which of them have begun and not ended at the clock."""
     if manifest.clock is None:
         return np.zeros(len(subscribers), np.bool_)
@@ -113,7 +114,7 @@ def which_stand(plan: Plan, manifest: Manifest, subscribers: Subscribers) -> np.
     return ((start == BEGINNING) | (start <= manifest.clock)) & (stop > manifest.clock)
 
 
-def _stops(plan: Plan, manifest: Manifest, subscribers: Subscribers) -> np.ndarray:
+def _stops(plan: BatchPlan, manifest: Manifest, subscribers: Subscribers) -> np.ndarray:
     """When each of them ends, all things considered; kept in the process while no op ends any."""
     global _stopped
     first = NEVER if manifest.first_post is None else manifest.first_post

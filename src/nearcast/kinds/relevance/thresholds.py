@@ -1,13 +1,13 @@
 """The thresholds of all buffers, as this process knows them."""
 
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.kinds.relevance.buffers import Change, Thresholds, in_order
 from nearcast.storage.manifest import BUFFERS, Manifest
 
 _thresholds: dict[str, tuple[frozenset[str], Thresholds]] = {}  # by state: the files they come from
 
 
-def open_thresholds(plan: Plan, manifest: Manifest) -> Thresholds:
+def open_thresholds(plan: BatchPlan, manifest: Manifest) -> Thresholds:
     """Those of all shares. Kept in the process: files that are new are added to what was known."""
     refs = in_order(manifest.of(BUFFERS))
     names = frozenset(ref.name for ref in refs)

@@ -2,4 +2,4 @@
 
 from nearcast.common.kinds import Kind
 
-KIND = Kind("terms", code=2, package=__name__, reporting=True, windowed=True)
+KIND = Kind("terms", code=2, package=__name__, reporting=True, windowed=True, columns=("ticks",))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from nearcast.common.arrays import frozen
 from nearcast.common.geo.shapes import EVERYWHERE
+from nearcast.engine.ticks import Due
 from nearcast.kinds.terms.kernels.cell_reports import report_cells
 from nearcast.kinds.terms.kernels.tick_reports import MOST, cut_groups, report_groups
 from nearcast.kinds.terms.window import FREQUENT, Window
@@ -24,35 +25,6 @@ SPREAD = 2.0  # times as large as its largest region may the bounding box of a g
 MANY_ROWS, MANY_POSTS = 200, 20_000  # from which on tables of cells are made
 BY_PLACE = -1  # in place of a list of posts
 WHOLE = (-180.0, -90.0, 180.0, 90.0)
-
-
-@dataclass(frozen=True)
-class Due:
-    """Rows, each with `count` beats due from `begin` on, after `empty` reports in a row; no more follow if `final`."""
-
-    rows: Rows
-    begin: np.ndarray
-    count: np.ndarray
-    empty: np.ndarray
-    final: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, picked: np.ndarray) -> "Due":
-        return Due(self.rows.take(picked), *(each[picked] for each in (self.begin, self.count, self.empty, self.final)))
-
-    def share(self, worker: int, workers: int) -> "Due":
-        """The part of one worker: whole groups, dealt out in turn."""
-        order, firsts, _ = groups(self.rows)
-        group = np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))
-        return self if workers == 1 else self.take(np.sort(order[group % workers == worker]))
-
-    @property
-    def since(self) -> int:
-        """No window of a beat that is due has posts from before this, or at it."""
-        due = self.count > 0
-        return int((self.begin - self.rows.beats[:, 0])[due].min()) if due.any() else 0
 
 
 @dataclass(frozen=True)
@@ -80,6 +52,13 @@ class Reports:
         return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, ["term", "count"]))
 
 
+def share_of(due: Due, worker: int, workers: int) -> Due:
+    """The part of one worker: whole groups, dealt out in turn."""
+    order, firsts, _ = groups(due.rows)
+    group = np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))
+    return due if workers == 1 else due.take(np.sort(order[group % workers == worker]))
+
+
 def groups(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(order, firsts, conditions): rows in an order in which those of a group are neighbours, where groups begin, and a
     number of each row's words and attributes, 0 for none.
@@ -90,7 +69,7 @@ def groups(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     z = z_codes(frozen(middle[:, 0].copy()), frozen(middle[:, 1].copy()), np.array(WORLD))
     area = np.abs(boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     size = np.floor(np.log2(np.maximum(area, 1e-18)) / 2).astype(np.int64)
-    columns = (size, rows.beats[:, 1], rows.beats[:, 0], conditions)
+    columns = (size, rows.ticks[:, 1], rows.ticks[:, 0], conditions)
     order = np.lexsort((z, *columns))
     changes = np.zeros(len(order), np.bool_)
     for column in columns:
@@ -127,7 +106,7 @@ Found = tuple[np.ndarray, ...]  # what the kernels give, and the empty reports i
 
 def _at_once(due: Due, window: Window) -> list[np.ndarray]:
     """Many rows without words and attributes that report at one beat on one window: tables of cells pay for them."""
-    beats = due.rows.beats
+    beats = due.rows.ticks
     plain = np.flatnonzero((_conditions(due.rows) == 0) & (due.count == 1))
     if len(plain) < MANY_ROWS or len(window) < MANY_POSTS:
         return []
@@ -140,12 +119,12 @@ def _from_cells(due: Due, window: Window) -> Found:
     order, firsts, _ = groups(due.rows)
     due = due.take(order)
     rows, now = due.rows, int(due.begin[0])
-    length, beat = rows.beats[0, :2].tolist()
+    length, beat = rows.ticks[0, :2].tolist()
     cells = window.cells(now - length, now)
     lexicon, empty = window.lexicon, due.empty.copy()
     posts = (*cells.posts, *cells.tables, cells.totals, cells.numbers, FREQUENT)
     words = (lexicon.prefixes, lexicon.starts, lexicon.data)
-    asked = (frozen(firsts), *_regions(rows), frozen(rows.beats[:, 2].copy()))
+    asked = (frozen(firsts), *_regions(rows), frozen(rows.ticks[:, 2].copy()))
     found = report_cells(*(*posts, *words, *asked, np.int64(now), np.int64(beat), empty, frozen(due.final)))
     return _ordered(order, found, empty)
 
@@ -176,7 +155,7 @@ def _sliding(due: Due, window: Window) -> Found:
     times = (window.by_time, window.rank) if several else (nothing, nothing)
     posts = (window.z, window.lon, window.lat, window.ts, *times, window.starts, window.codes, window.parts)
     words = (lexicon.prefixes, lexicon.starts, lexicon.data)
-    beats = (frozen(rows.beats[heads, 0]), frozen(rows.beats[heads, 1]), frozen(rows.beats[:, 2].copy()))
+    beats = (frozen(rows.ticks[heads, 0]), frozen(rows.ticks[heads, 1]), frozen(rows.ticks[:, 2].copy()))
     progress = (frozen(due.begin), frozen(due.count), empty, frozen(due.final))
     listed = (frozen(np.concatenate([nothing, *lists])), frozen(list_starts))
     found = report_groups(*(*posts, *words, frozen(firsts), *_regions(rows), *beats, *progress, *listed))
@@ -205,14 +184,14 @@ def _listed(due: Due, window: Window, first: int, last: int, conditions: int) ->
     if not some.any():
         return np.empty(0, np.int64)
     begin = due.begin[first:last][some]
-    until = int((begin + (due.count[first:last][some] - 1) * rows.beats[first, 1]).max())
+    until = int((begin + (due.count[first:last][some] - 1) * rows.ticks[first, 1]).max())
     alone = last - first == 1
     question = Question(
         int(rows.kinds[first]) if alone else EVERYWHERE,
         tuple(rows.boxes[first].tolist()) if alone else WHOLE,
         rows.shape[rows.shape_offsets[first] : rows.shape_offsets[last]] if alone else rows.shape[:0],
         decode_code(rows.code[rows.code_offsets[first] : rows.code_offsets[first + 1]].tolist()),
-        int(begin.min()) - int(rows.beats[first, 0]) + 1, until + 1,
+        int(begin.min()) - int(rows.ticks[first, 0]) + 1, until + 1,
         rows.predicates[first].as_py() if len(rows.predicates) else None,
     )  # fmt: skip
     return window.search(question)

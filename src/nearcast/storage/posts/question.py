@@ -10,7 +10,8 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.common.expressions import Conjunction
-from nearcast.common.op_schema import CODE_LAST, CODE_NEGATIVE
+from nearcast.common.geo.shapes import EVERYWHERE
+from nearcast.common.op_schema import BEGINNING, CODE_LAST, CODE_NEGATIVE, NEVER
 from nearcast.common.post_schema import ATTRIBUTE_KINDS, attribute_column
 from nearcast.language import decode_code
 from nearcast.storage.posts.attributes import names_in
@@ -182,3 +183,6 @@ def _code(conjunctions: Sequence[Sequence[tuple[bool, list[int]]]]) -> np.ndarra
             words.append(len(numbers) | last | (CODE_NEGATIVE if negative else 0))
             words.extend(numbers)
     return frozen(np.array(words, np.uint64))
+
+
+EVERYTHING = Question(EVERYWHERE, (-180.0, -90.0, 180.0, 90.0), np.empty(0), ((),), BEGINNING, NEVER, None)

@@ -10,7 +10,8 @@ import pyarrow as pa
 from nearcast.common.arrays import freeze, frozen
 from nearcast.common.kernels.mix import id_keys
 
-SPECIAL = {"points": 3, "beats": 4, "tastes": 7}  # columns, and their width, that are empty where no row needs them
+SPECIAL = {"points": 3, "ticks": 4, "scoring": 7}  # columns, and their width, that are empty where no row needs them
+TELLING = {"points": 2, "ticks": 1, "scoring": 2}  # of their columns the one that is 0 where a row does not need them
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,9 @@ class Rows:
     `start` and `end` bound the times of the posts it wants; `life` is NEVER unless FOR still waits for the first post.
     `digest` is a hash of the query's meaning, by which a repeated subscription is recognised. `home` marks the one copy
     that counts where a subscription is kept by several workers. `points` has lon, lat and k of those that ask for the
-    nearest (k is 0 for others), and is empty where none does. `beats` has, alike, of those that report on a beat:
-    window, beat, k of frequent terms (0 for aggregates), and the series of aggregates (`kinds.aggregates.series`).
-    `tastes` has, alike, of those that ask for the most relevant: lon, lat, k, alpha, reach in km, and the window as a
+    nearest (k is 0 for others), and is empty where none does. `ticks` has, alike, of those that report on a tick:
+    window, SYNC, k of frequent terms (0 for aggregates), and the series of aggregates (`kinds.aggregates.series`).
+    `scoring` has, alike, of those that ask for the most relevant: lon, lat, k, alpha, reach in km, and the window as a
     number of posts or in microseconds (0 for the one not given); their `words`, distinct terms ascending, are lists as
     those of `code`, with no offsets where no row asks for the most relevant.
     """
@@ -45,8 +46,8 @@ class Rows:
     columns: pa.StringArray
     sql: pa.StringArray
     points: np.ndarray = field(default_factory=lambda: np.empty((0, 3)))
-    beats: np.ndarray = field(default_factory=lambda: np.empty((0, 4), np.int64))
-    tastes: np.ndarray = field(default_factory=lambda: np.empty((0, 7)))
+    ticks: np.ndarray = field(default_factory=lambda: np.empty((0, 4), np.int64))
+    scoring: np.ndarray = field(default_factory=lambda: np.empty((0, 7)))
     words: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
     words_offsets: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint32))
 
@@ -60,25 +61,10 @@ class Rows:
         """The 64-bit key of each id."""
         return id_keys(self.id, is_text(self.id_text, len(self)))
 
-    @property
-    def nearest(self) -> np.ndarray:
-        """Which of them ask for the nearest."""
-        return self.points[:, 2] > 0 if len(self.points) else np.zeros(len(self), np.bool_)
-
-    @property
-    def reporting(self) -> np.ndarray:
-        """Which of them report on a beat."""
-        return self.beats[:, 1] > 0 if len(self.beats) else np.zeros(len(self), np.bool_)
-
-    @property
-    def aggregating(self) -> np.ndarray:
-        """Which of those report aggregates, and not frequent terms."""
-        return self.reporting & (self.beats[:, 2] == 0) if len(self.beats) else np.zeros(len(self), np.bool_)
-
-    @property
-    def relevant(self) -> np.ndarray:
-        """Which of them ask for the most relevant."""
-        return self.tastes[:, 2] > 0 if len(self.tastes) else np.zeros(len(self), np.bool_)
+    def having(self, name: str) -> np.ndarray:
+        """Which of them fill an optional column."""
+        column = getattr(self, name)
+        return column[:, TELLING[name]] > 0 if len(column) else np.zeros(len(self), np.bool_)
 
     def take(self, rows: np.ndarray) -> "Rows":
         picked = {}
@@ -90,10 +76,10 @@ class Rows:
                 picked[each.name] = column.take(pa.array(rows)) if len(column) else column
             else:
                 picked[each.name] = column.take(rows, axis=0)
-        for name, asked in (("points", self.nearest), ("beats", self.reporting), ("tastes", self.relevant)):
-            if asked[rows].any():
+        for name in SPECIAL:
+            if self.having(name)[rows].any():
                 picked[name] = getattr(self, name)[rows]
-        for name in ("shape", "code", "words") if "tastes" in picked else ("shape", "code"):
+        for name in ("shape", "code", "words") if "scoring" in picked else ("shape", "code"):
             picked[name], picked[f"{name}_offsets"] = take_lists(
                 getattr(self, name), getattr(self, f"{name}_offsets"), rows
             )

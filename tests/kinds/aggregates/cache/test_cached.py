@@ -9,7 +9,8 @@ import pytest
 
 import nearcast as nc
 from nearcast.common.errors import BadInput
-from nearcast.engine.local import begin, run_batch
+from nearcast.engine.begin import begin
+from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.kinds.aggregates.cache import answer_cache as cached_answers
 from nearcast.kinds.aggregates.cache import plan as answer
@@ -73,17 +74,17 @@ def test_a_state_with_a_cache_gives_the_same_answers_from_views(tmp_path: Path) 
 def test_answers_go_with_the_batches(tmp_path: Path) -> None:
     state, settings = StateDirectory(tmp_path / "state"), Settings(workers=2)
     begin(state, settings, None)
-    run_batch(state, settings, posts=[posts(*((n, n, "flood rain", {"price": n}) for n in range(30)))])
+    run_locally(state, settings, posts=[posts(*((n, n, "flood rain", {"price": n}) for n in range(30)))])
     plain, asked = nc.open(state.root), cached(state.root)
     sql = "SELECT Count(id), Sum(price), TopK(text, 3) FROM stream WHERE loc INSIDE RECT(-75, 40, -73, 41)"
     assert [rows(asked, sql) for _ in range(20)] == [rows(plain, sql)] * 20
-    run_batch(state, settings, posts=[posts(*((n, n, "drought", {}) for n in range(20, 45)))])
+    run_locally(state, settings, posts=[posts(*((n, n, "drought", {}) for n in range(20, 45)))])
     assert rows(asked, sql) == rows(plain, sql) == [
         {"count(id)": 45, "sum(price)": 435, "topk(text,3)": [
             {"term": "flood", "count": 30}, {"term": "rain", "count": 30}, {"term": "drought", "count": 15},
         ]},
     ]  # fmt: skip
-    run_batch(state, settings, ops=ops({"op": "delete", "id": 3}))
+    run_locally(state, settings, ops=ops({"op": "delete", "id": 3}))
     assert rows(asked, sql) == rows(plain, sql) != []
     assert asked.cache is not None and asked.cache.status().from_views > 10
 
@@ -94,7 +95,7 @@ def test_what_is_asked_for_the_third_time_in_a_batch_is_as_it_was_given(
     monkeypatch.setattr(cached_answers, "GIVEN", 0.05)
     state, settings = StateDirectory(tmp_path / "state"), Settings(workers=2)
     begin(state, settings, None)
-    run_batch(state, settings, posts=[posts(*((n, n, "flood", {"new": n == 1, "price": n}) for n in range(9)))])
+    run_locally(state, settings, posts=[posts(*((n, n, "flood", {"new": n == 1, "price": n}) for n in range(9)))])
     asked = cached(state.root)
     assert asked.cache is not None
     for condition in ("new = true", "price = 1", "price = 1.0"):
@@ -105,7 +106,7 @@ def test_what_is_asked_for_the_third_time_in_a_batch_is_as_it_was_given(
     assert [rows(asked, again) for _ in range(3)] == [[{"count(id)": 0}]] * 3
     found = asked.search("SELECT Count(id), Sum(price) FROM stream WHERE price = 1")
     assert isinstance(found, Aggregated) and found.cached is not None and found.cached.endswith("asked before")
-    run_batch(state, settings, posts=[posts((9, 9, "flood", {"new": True, "price": 1}))])
+    run_locally(state, settings, posts=[posts((9, 9, "flood", {"new": True, "price": 1}))])
     sql = "SELECT Count(id), Sum(price) FROM stream WHERE price = 1"
     assert rows(asked, sql) == [{"count(id)": 2, "sum(price)": 2}]
     with pytest.raises(BadInput):

@@ -11,8 +11,8 @@ from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.group_by import NO_WORDS, merge, regrouped
 from nearcast.kinds.aggregates.groups import MEASURED, Groups, Shape
 from nearcast.kinds.aggregates.kernels.row_numbers import numbered_rows
-from nearcast.kinds.aggregates.summaries import Summaries, summed_up
-from nearcast.kinds.aggregates.summaries import merge as merge_summaries
+from nearcast.storage.posts.term_summaries import Summaries, summed_up
+from nearcast.storage.posts.term_summaries import merge as merge_summaries
 
 COUNTERS_A_TERM = 16  # asked for, of each group's summary
 

@@ -29,10 +29,10 @@ from nearcast.kinds.aggregates.cache.cached_groups import Partial, combined, sum
 from nearcast.kinds.aggregates.cache.nodes import ROOT, box
 from nearcast.kinds.aggregates.group_by import search_groups
 from nearcast.kinds.aggregates.groups import STRING, Groups, Shape
-from nearcast.kinds.aggregates.summaries import merge as merge_summaries
 from nearcast.storage.posts.attributes import names_in, satisfied
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question
+from nearcast.storage.posts.term_summaries import merge as merge_summaries
 from nearcast.storage.posts.values import NO_STRINGS, Values, number_values
 
 MINUTE = "minute"

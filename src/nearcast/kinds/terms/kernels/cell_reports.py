@@ -6,9 +6,10 @@ import numpy as np
 
 from nearcast.common.kernels.compiled import kernel
 from nearcast.common.kernels.growing import grown
+from nearcast.common.kernels.ticks import MOST_EMPTY
 from nearcast.common.kernels.top_words import best_first, offer, top_words
 from nearcast.kinds.terms.kernels.cell_tables import count_cells, count_rare
-from nearcast.kinds.terms.kernels.tick_reports import MOST, TOLD
+from nearcast.kinds.terms.kernels.tick_reports import MOST
 
 
 @kernel
@@ -62,13 +63,13 @@ def report_cells(
                     rare[code] = 0
             best_first(found, best_words, best_counts, prefixes, word_starts, word_data)
             if not found:
-                if empties[m] < TOLD:
+                if empties[m] < MOST_EMPTY:
                     members[n], ends[n], skips[n], row_ends[n] = m, now, 0, used
                     n += 1
                 empties[m] += 1
             else:
-                if empties[m] > TOLD:
-                    members[n], ends[n], skips[n], row_ends[n] = m, now - beat, empties[m] - TOLD, used
+                if empties[m] > MOST_EMPTY:
+                    members[n], ends[n], skips[n], row_ends[n] = m, now - beat, empties[m] - MOST_EMPTY, used
                     n += 1
                 empties[m] = 0
                 if used + found > out_words.size:
@@ -78,8 +79,8 @@ def report_cells(
                     used += 1
                 members[n], ends[n], skips[n], row_ends[n] = m, now, 0, used
                 n += 1
-            if final[m] and empties[m] > TOLD:
-                members[n], ends[n], skips[n], row_ends[n] = m, now, empties[m] - TOLD, used
+            if final[m] and empties[m] > MOST_EMPTY:
+                members[n], ends[n], skips[n], row_ends[n] = m, now, empties[m] - MOST_EMPTY, used
                 n += 1
                 empties[m] = 0
     return members[:n], ends[:n], skips[:n], row_ends[:n], out_words[:used], out_counts[:used]

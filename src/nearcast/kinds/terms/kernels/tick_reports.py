@@ -12,10 +12,10 @@ from nearcast.common.kernels.compiled import kernel
 from nearcast.common.kernels.geometry import in_bbox, in_region
 from nearcast.common.kernels.growing import grown
 from nearcast.common.kernels.sorting import lower_bound, sort_in_place
+from nearcast.common.kernels.ticks import MOST_EMPTY
 from nearcast.common.kernels.top_words import best_first, top_words
 from nearcast.storage.subscriptions.kernels.register import grid_coordinate, z_code
 
-TOLD = 1440  # empty reports in a row are sent one by one, further ones are only counted
 MOST = 16  # members of a group: more share the common table, and have less in common
 SMALL = 32  # posts of one cell: fewer are not worth looking at by parts
 BITS = 32  # of a coordinate in a Z-order code
@@ -198,7 +198,7 @@ def report_groups(
                         best_words, best_counts, prefixes, word_starts, word_data,
                     )  # fmt: skip
                     best_first(found, best_words, best_counts, prefixes, word_starts, word_data)
-                told = min((last - since) // beat + 1, max(0, TOLD - empties[m]))
+                told = min((last - since) // beat + 1, max(0, MOST_EMPTY - empties[m]))
                 if n + told + 2 > members.size:
                     members, ends = grown(members, 2 * (n + told + 2)), grown(ends, 2 * (n + told + 2))
                     skips, row_ends = grown(skips, 2 * (n + told + 2)), grown(row_ends, 2 * (n + told + 2))
@@ -208,8 +208,8 @@ def report_groups(
                         n += 1
                     empties[m] += (last - since) // beat + 1
                     continue
-                if empties[m] > TOLD:
-                    members[n], ends[n], skips[n], row_ends[n] = m, now - beat, empties[m] - TOLD, used
+                if empties[m] > MOST_EMPTY:
+                    members[n], ends[n], skips[n], row_ends[n] = m, now - beat, empties[m] - MOST_EMPTY, used
                     n += 1
                 empties[m] = 0
                 if used + found > out_words.size:
@@ -223,12 +223,12 @@ def report_groups(
         for i in range(size):
             local[numbers[i]] = -1
         for m in range(a, b):
-            if final[m] and empties[m] > TOLD:
+            if final[m] and empties[m] > MOST_EMPTY:
                 if n == members.size:
                     members, ends = grown(members, 2 * n), grown(ends, 2 * n)
                     skips, row_ends = grown(skips, 2 * n), grown(row_ends, 2 * n)
                 members[n], ends[n] = m, begins[m] + (dues[m] - 1) * beat
-                skips[n], row_ends[n] = empties[m] - TOLD, used
+                skips[n], row_ends[n] = empties[m] - MOST_EMPTY, used
                 n += 1
                 empties[m] = 0
     return members[:n], ends[:n], skips[:n], row_ends[:n], out_words[:used], out_counts[:used]

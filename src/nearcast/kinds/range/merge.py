@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from nearcast.engine.batch import Plan
+from nearcast.engine.batch import BatchPlan
 from nearcast.engine.match_results import pair_prints
-from nearcast.engine.task_result import Report
+from nearcast.engine.task_result import TaskResult
 from nearcast.storage.bundle import bundle_table
 from nearcast.storage.files import write_table
 from nearcast.storage.manifest import RESULTS
@@ -18,17 +18,17 @@ from nearcast.storage.outbox import MATCH, Results
 from nearcast.storage.posts.post_segment import post_fingerprints
 
 
-def once_in_all(plan: Plan, reports: Sequence[Report]) -> None:
+def drop_repeated(plan: BatchPlan, tasks: Sequence[TaskResult]) -> None:
     """Take out of the results of a batch the pairs that another worker has reported; the lowest worker's stay.
 
     Only where an id was subscribed again, and a router sends a post to several workers.
     """
-    again = plan.manifest.counts.get("again", 0) + sum(report.counts.get("again", 0) for report in reports)
+    again = plan.manifest.counts.get("again", 0) + sum(task.counts.get("again", 0) for task in tasks)
     if not plan.shares or not again:
         return
     seen = np.empty(0, np.uint64)
-    for report in sorted(reports, key=lambda each: each.worker):
-        for at, ref in enumerate(report.segments):
+    for task in sorted(tasks, key=lambda each: each.worker):
+        for at, ref in enumerate(task.segments):
             if ref.kind != RESULTS or "seq" in ref.facts:
                 continue
             results = Results.open(plan.state.path(ref.name))
@@ -37,11 +37,11 @@ def once_in_all(plan: Plan, reports: Sequence[Report]) -> None:
             seen = np.concatenate([seen, prints[new]])
             if not new.all():
                 gone = results.table["kind"].to_numpy()[~new]
-                name = plan.state.new_name(RESULTS, plan.batch, report.worker)
+                name = plan.state.new_name(RESULTS, plan.batch, task.worker)
                 kept = Results(results.table.filter(pa.array(new)), results.posts)
                 size = kept.write(plan.state.path(name))
                 if plan.settings.keep == "none":
                     known = {"fingerprints": np.sort(post_fingerprints(kept.posts))}
                     size += write_table(plan.state.path(name, ".index.arrow"), bundle_table(known))
-                report.segments[at] = replace(ref, name=name, rows=len(kept), size=size)
-                report.count(results=-len(gone), matches=-int((gone == MATCH).sum()))
+                task.segments[at] = replace(ref, name=name, rows=len(kept), size=size)
+                task.count(results=-len(gone), matches=-int((gone == MATCH).sum()))

@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from nearcast.common.arrays import freeze, frozen
-from nearcast.kinds.aggregates.kernels.coarse_cells import COLUMNS, cells_and_region
-from nearcast.kinds.aggregates.summaries import Summaries, merge, summed_up
 from nearcast.storage.bundle import bundle_table, open_bundle
 from nearcast.storage.files import write_table
+from nearcast.storage.posts.kernels.coarse_cells import COLUMNS, cells_and_region
 from nearcast.storage.posts.kernels.grouping import count_words
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question
+from nearcast.storage.posts.term_summaries import Summaries, merge, summed_up
 
 COUNTERS = 32  # m, of the summary of a cell and slot
 ROWS = 180  # of cells

@@ -18,9 +18,8 @@ from functools import cached_property
 
 import numpy as np
 
-from nearcast.common.arrays import freeze, frozen
-from nearcast.kinds.aggregates.kernels.space_saving import leading_rows, shortened, space_saving
-from nearcast.kinds.aggregates.shared_counting import runs
+from nearcast.common.arrays import freeze, frozen, runs
+from nearcast.storage.posts.kernels.space_saving import leading_rows, shortened, space_saving
 
 NO_TERMS = frozen(np.empty(0, np.uint64))
 TermLists = tuple[np.ndarray, np.ndarray, np.ndarray]

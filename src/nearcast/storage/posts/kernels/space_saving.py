@@ -5,7 +5,7 @@ counters of many summaries at once.
 import numpy as np
 
 from nearcast.common.kernels.compiled import kernel
-from nearcast.kinds.aggregates.kernels.term_lists import in_groups
+from nearcast.storage.posts.kernels.term_lists import in_groups
 
 
 @kernel
