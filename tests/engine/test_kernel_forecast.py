@@ -36,10 +36,10 @@ def written(path: Path, *texts: str) -> str:
     ("texts", "kinds"),
     [
         ([NEAREST], ["nearest"]),
-        ([RANGE, TERMS], ["reports"]),
-        ([COUNT], ["reports"]),
+        ([RANGE, TERMS], ["terms"]),
+        ([COUNT], ["aggregates"]),
         ([RELEVANT, RANGE], ["relevance"]),
-        ([NEAREST, COUNT, RELEVANT], ["nearest", "relevance", "reports"]),
+        ([NEAREST, COUNT, RELEVANT], ["aggregates", "nearest", "relevance"]),
     ],
 )
 def test_kinds_are_foreseen_in_files_of_ops(
@@ -63,7 +63,7 @@ def test_what_waits_in_the_inbox_is_foreseen(state: StateDirectory) -> None:
     ("columns", "kinds"),
     [
         ({"k": [3], "lon": [0.0], "lat": [0.0]}, ["nearest"]),
-        ({"window_seconds": [60.0], "sync_seconds": [60.0]}, ["reports"]),
+        ({"window_seconds": [60.0], "sync_seconds": [60.0]}, ["terms"]),
         ({"k": [3], "lon": [0.0], "lat": [0.0], "alpha": [0.5], "words": ["rain"]}, ["nearest", "relevance"]),
         ({"text": ["rain"], "k": pa.nulls(1, pa.int64())}, []),
     ],

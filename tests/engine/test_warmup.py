@@ -10,6 +10,7 @@ import numba.core.dispatcher
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from nearcast.common.kinds import kind_named
 from nearcast.engine import warmup
 from nearcast.engine.begin import begin
 from nearcast.engine.local import run_locally
@@ -51,7 +52,7 @@ def first_batches(folder: Path) -> None:
 
 def warmed_for_reports(folder: Path) -> None:
     warmed(folder)
-    warmup.reports(folder)
+    warmup.standing(folder, kind_named("aggregates"))
 
 
 def first_reports(folder: Path) -> None:

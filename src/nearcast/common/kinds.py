@@ -5,7 +5,9 @@ A kind is a package with the same modules in each, one for each role that it pla
 - `query`: its question, from text or columns to what travels to the workers (`language.roles.QueryRole`);
 - `standing`: what workers do for its subscriptions in a batch (`engine.roles.StandingRole`);
 - `search`: its question asked once (`reader.roles.SearchRole`);
-- `reports`: what it reports on a tick, where it does (`engine.roles.ReportsRole`).
+- `reports`: what it reports on a tick, where it does (`engine.roles.ReportsRole`);
+- `warmup`: questions by which its kernels are compiled before they are needed (`engine.roles.WarmUp`);
+  a kind may do without.
 
 Each of these modules has the role as an object named `ROLE`; it is imported when it is first needed. Language, reader
 and engine know kinds by this registry alone. Kinds of other distributions are found by entry points of the group
@@ -17,10 +19,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nearcast.engine.roles import ReportsRole, StandingRole
+    from nearcast.engine.roles import ReportsRole, StandingRole, WarmUp
     from nearcast.language.roles import QueryRole
     from nearcast.reader.roles import SearchRole
 
@@ -77,6 +80,10 @@ class Kind:
     @cached_property
     def reports(self) -> "ReportsRole":
         return self._role("reports")
+
+    @cached_property
+    def warmup(self) -> "WarmUp | None":
+        return self._role("warmup") if find_spec(f"{self.package}.warmup") else None
 
     def _role(self, name: str) -> Any:
         return import_module(f"{self.package}.{name}").ROLE

@@ -13,6 +13,7 @@ default that does what most kinds do, or nothing. In the order of a batch:
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -130,6 +131,19 @@ class StandingRole:
         segment = Segment.build(rows, PYRAMID)
         name, size = write_segment(plan, segment, worker)
         return SegmentRef(SUBSCRIPTIONS, name, len(segment), size, plan.batch, facts={"asks": self.kind.code})
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """Questions by which the kernels of a kind are compiled before they are needed (`engine.warmup`): the object `ROLE`
+    of its module `warmup`. A text that looks like `pattern` (a regular expression), or a filled bulk column `column`,
+    foretells a subscription of this kind.
+    """
+
+    standing: tuple[str, ...] = ()
+    searches: tuple[str, ...] = ()
+    pattern: str = ""
+    column: str = ""
 
 
 class ReportsRole(Protocol):

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.kernels.grid import may_match
+from nearcast.common.kinds import Kind, kind_named, kinds
 from nearcast.common.op_schema import CODE_LAST, OPS
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.balance_strategies import decide
@@ -35,6 +36,7 @@ from nearcast.engine.packets import POSTS as POSTS_PACKET
 from nearcast.engine.packets import pack
 from nearcast.engine.post_copies import MARKS
 from nearcast.engine.rebalancing import adjust
+from nearcast.engine.roles import WarmUp
 from nearcast.engine.settings import Settings
 from nearcast.engine.work import work
 from nearcast.partitioning.partition import BY_POST, BY_QUERY, Partition
@@ -52,29 +54,15 @@ from nearcast.storage.term_table import frequencies
 
 CACHE = Path(os.environ["NUMBA_CACHE_DIR"])  # the directory is one of these kernels' own
 STREAMING, SEARCHING, WORDS = CACHE / "warm-stream", CACHE / "warm-search", CACHE / "warm-words"
-PLACE = "loc INSIDE RECT(-180, -90, 180, 90)"
-SUBSCRIPTION = f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'coffee'"
-NEAREST = "SELECT * FROM stream WHERE text CONTAINS 'coffee' ORDER BY DISTANCE(loc, POINT(0, 50)) LIMIT 5"
-REPORTS = f"SELECT TopK(text, 5) FROM stream WHERE {PLACE} AND time AFTER '1 second ago' SYNC 1 second"
-AGGREGATES = (
-    f"SELECT Count(id), Avg(likes), weekday FROM stream WHERE {PLACE} AND text CONTAINS 'coffee' AND likes < 50 "
-    "AND time AFTER '1 second ago' GROUP BY weekday SYNC 1 second",
-    "SELECT TopK(text, 3), Max(length), likes FROM stream WHERE likes = 3 GROUP BY likes SYNC 1 second",
-    "SELECT TopK(text, 3), Sum(length), length FROM stream GROUP BY length SYNC 1 second",
-)
-RELEVANT = "SELECT * FROM stream ORDER BY RELEVANCE(POINT(0, 50), 'coffee rain the', 0.4) DESC LIMIT 5 WINDOW {}"
-SEARCHES = (
-    SUBSCRIPTION,
-    f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'coffee OR rain AND NOT tea'",
-    "SELECT * FROM stream WHERE loc INSIDE CIRCLE(0, 0, 5000 km) AND time AFTER '1 hour ago'",
-    NEAREST,
-    RELEVANT.format("1000 POSTS"),
-    "SELECT * FROM stream ORDER BY DISTANCE(loc, POINT(0, 50)) LIMIT 5",
-    f"SELECT TopK(text, 5) FROM stream WHERE {PLACE}",
-    "SELECT TopK(text, 5) FROM stream WHERE loc INSIDE RECT(-10, 40, 20, 60) AND text CONTAINS 'coffee'",
-    *AGGREGATES,
-    "SELECT Count(id), Sum(length), weekday, cell FROM stream GROUP BY weekday, cell ORDER BY Count(id) DESC LIMIT 5",
-)
+
+
+def a_range() -> str:
+    """A subscription to a range, which every first batch is compiled for."""
+    return questions(kind_named("range")).standing[0]
+
+
+def questions(kind: Kind) -> WarmUp:
+    return kind.warmup or WarmUp()
 
 
 def posts_and_words(folder: Path) -> None:
@@ -87,7 +75,7 @@ def posts_and_words(folder: Path) -> None:
     tokenizer = Tokenizer()
     texts = pa.array(["coffee rain"])
     tokenizer.words_of(texts, tokenizer.terms(texts)[0])
-    (folder / "ops.jsonl").write_text(json.dumps({"op": "subscribe", "id": "u", "sql": SUBSCRIPTION}) + "\n")
+    (folder / "ops.jsonl").write_text(json.dumps({"op": "subscribe", "id": "u", "sql": a_range()}) + "\n")
     raw, _ = read_ops(whole_file(str(folder / "ops.jsonl")))
     file_ops(encode_ops(raw, tokenizer)[0], frequencies([]))
 
@@ -141,7 +129,7 @@ def more_ops(folder: Path) -> None:
     for names in ("u", "uv"):
         nulls = {"ts": pa.nulls(len(names), pa.int64())}
         ops = {"op": ["subscribe"] * len(names), "id": range(len(names)), "id_text": list(names), **nulls}
-        run_locally(state, settings, ops=pa.table({**ops, "sql": [SUBSCRIPTION] * len(names)}))
+        run_locally(state, settings, ops=pa.table({**ops, "sql": [a_range()] * len(names)}))
 
 
 def rest(folder: Path) -> None:
@@ -149,42 +137,17 @@ def rest(folder: Path) -> None:
     run_locally(StateDirectory(folder / "rest"), Settings(workers=1), posts=[normalise(World().posts(0, 300))[0]])
 
 
-def nearest(folder: Path) -> None:
-    """Subscriptions to the nearest."""
-    posts, _ = normalise(World().posts(0, 300))
-    state, settings = StateDirectory(folder / "nearest"), Settings(workers=1)
-    begin(state, settings, posts.slice(0, 100))
-    run_locally(state, settings, posts=[posts.slice(0, 200)])
-    ops = {"op": ["subscribe"], "id": [1], "id_text": ["x"], "ts": pa.nulls(1, pa.int64()), "sql": [NEAREST]}
-    for _ in range(2):  # the second time it is known
-        run_locally(state, settings, ops=pa.table(ops))
-    run_locally(state, settings, posts=[posts.slice(200, 100)])
-
-
-def reports(folder: Path) -> None:
-    """Reports on a beat, which comes several times in each batch."""
-    posts, _ = normalise(World(rate=50.0).posts(0, 300))
-    state, settings = StateDirectory(folder / "reports"), Settings(workers=1)
-    begin(state, settings, posts.slice(0, 100))
-    texts = [REPORTS, *AGGREGATES]
-    nulls = {"ts": pa.nulls(len(texts), pa.int64())}
-    ops = {"op": ["subscribe"] * len(texts), "id": range(len(texts)), "id_text": list("wxyz"), **nulls, "sql": texts}
-    run_locally(state, settings, ops=pa.table(ops))
-    for begins in (100, 200, 0):
-        run_locally(state, settings, posts=[posts.slice(begins, 100)])
-
-
-def relevance(folder: Path) -> None:
-    """Subscriptions by relevance: filled from posts that were there, then moved on."""
-    posts, _ = normalise(World().posts(0, 900))
-    state, settings = StateDirectory(folder / "relevance"), Settings(workers=2)
+def standing(folder: Path, kind: Kind) -> None:
+    """Subscriptions of a kind: to posts that were there, known when they come again, moved on by posts and ticks."""
+    posts, _ = normalise(World(rate=50.0).posts(0, 900))
+    state, settings, texts = StateDirectory(folder / kind.name), Settings(workers=2), questions(kind).standing
     begin(state, settings, posts.slice(0, 100))
     run_locally(state, settings, posts=[posts.slice(0, 300)])
-    texts = [RELEVANT.format("100 POSTS"), RELEVANT.format("1 HOUR")]
-    nulls = {"ts": pa.nulls(2, pa.int64())}
-    ops = {"op": ["subscribe"] * 2, "id": range(2), "id_text": list("xy"), **nulls, "sql": texts}
-    run_locally(state, settings, ops=pa.table(ops))
-    for begins in (300, 600):
+    names = [f"q{n}" for n in range(len(texts))]
+    ops = {"op": ["subscribe"] * len(texts), "id": range(len(texts)), "id_text": names, "sql": texts}
+    for _ in range(2):
+        run_locally(state, settings, ops=pa.table({**ops, "ts": pa.nulls(len(texts), pa.int64())}))
+    for begins in (300, 600, 200):
         run_locally(state, settings, posts=[posts.slice(begins, 300)])
 
 
@@ -197,7 +160,7 @@ def searches(folder: Path) -> None:
     ref = state.newest().of(POSTS)[0]
     write_posts(state.path(ref.name), PostSegment(state.path(ref.name)).all(), sealed=True)
     reader = Reader(state)
-    for sql in SEARCHES:
+    for sql in (sql for kind in kinds() for sql in questions(kind).searches):
         len(list(reader.search(sql)))
 
 
@@ -214,7 +177,7 @@ def words(folder: Path) -> None:
     )  # fmt: skip
     RoutingTable(cut).save(state.root / "router" / "words.arrow")
     commit(state.manifests, state.newest(), replace(state.newest(), router="router/words.arrow"))
-    ops = {"op": ["subscribe"], "id": [1], "id_text": ["q"], "ts": pa.nulls(1, pa.int64()), "sql": [SUBSCRIPTION]}
+    ops = {"op": ["subscribe"], "id": [1], "id_text": ["q"], "ts": pa.nulls(1, pa.int64()), "sql": [a_range()]}
     for number in range(2):
         run_locally(state, settings, ops=pa.table({**ops, "id_text": [f"q{number}"]}))
         run_locally(state, settings, posts=[posts.slice(50 * number, 50)])
@@ -285,29 +248,29 @@ def warm_up_words() -> None:
         mark(WORDS)
 
 
-def is_warm_for(kind: str) -> bool:
-    """Whether this machine has compiled what a kind of subscription needs: `nearest`, `reports` or `relevance`."""
-    return SEARCHING.exists() or (CACHE / f"warm-{kind}").exists()
+def is_warm_for(kind: Kind) -> bool:
+    """Whether this machine has compiled what subscriptions of a kind need."""
+    return SEARCHING.exists() or (CACHE / f"warm-{kind.name}").exists()
 
 
-def warm_up_for(kind: str) -> None:
-    """Compile what a kind of subscription needs, beside what every stream does."""
+def warm_up_for(name: str) -> None:
+    """Compile what subscriptions of a kind need, beside what every stream does."""
+    kind = kind_named(name)
     if not is_warm_for(kind):
-        with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
-            {"nearest": nearest, "reports": reports, "relevance": relevance}[kind](Path(name))
-        mark(CACHE / f"warm-{kind}")
+        with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as folder:
+            standing(Path(folder), kind)
+        mark(CACHE / f"warm-{kind.name}")
 
 
 def warm_up_searches() -> None:
-    """Compile what bulk subscriptions, sealing, searching, the nearest, reporting, balancing and relevance need."""
+    """Compile what bulk subscriptions, sealing, searching, balancing and the subscriptions of all kinds need."""
     if not SEARCHING.exists():
         with tempfile.TemporaryDirectory(prefix="nearcast-warmup-") as name:
             bulk(Path(name))
             searches(Path(name))
-            nearest(Path(name))
-            reports(Path(name))
+            for kind in kinds():
+                standing(Path(name), kind)
             balancing(Path(name))
-            relevance(Path(name))
         mark(SEARCHING)
 
 

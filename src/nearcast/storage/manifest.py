@@ -53,9 +53,10 @@ class Manifest:
 
     `query_id` and `batch` name the streaming batch it came from; `next_seq` numbers results, `next_op` ops. `router` is
     the routing table's name, and `aligned` the layout (`BatchPlan.layout`) for which each worker's own segments have
-    every subscription that it keeps. `former`, if there is one, is the table that subscriptions from before op
-    `before` still follow (`engine.previous_table`), since batch `batch`. `settings` are what the state was created with. `counts` are
-    totals since then. `adjustments` are the last changes of the routing table for the sake of balance, the newest last.
+    every subscription that it keeps. `former`, if there is one, is the table that subscriptions from before op `before`
+    still follow (`engine.previous_table`), since batch `batch`. `settings` are what the state was created with.
+    `counts` are totals since then. `adjustments` are the last changes of the routing table for the sake of balance, the
+    newest last.
     """
 
     version: int = 0
