@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.common.arrays import arrow, frozen, numbers
-from nearcast.kinds.aggregates.groups import REAL, STRING, TIME, WHOLE, Groups, Shape
+from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.kinds.aggregates.kernels.term_lists import frequent_terms, least_keys
 from nearcast.kinds.aggregates.query import AggregateQuery, Measure, Ordering
 from nearcast.kinds.aggregates.row_order import in_order
@@ -16,7 +16,7 @@ from nearcast.kinds.aggregates.spellings import FEW_STRINGS
 from nearcast.kinds.aggregates.top_terms import with_terms
 from nearcast.storage.lexicon import Speller
 from nearcast.storage.posts.attributes import satisfied
-from nearcast.storage.posts.values import LAST, NO_STRINGS, Values
+from nearcast.storage.posts.values import LAST, NO_STRINGS, REAL, STRING, TIME, WHOLE, Values
 
 NUMBERS = 1 << WHOLE | 1 << REAL
 TERMS = pa.list_(pa.struct([("term", pa.string()), ("count", pa.int64())]))

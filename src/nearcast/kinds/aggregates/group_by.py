@@ -15,7 +15,7 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
-from nearcast.kinds.aggregates.groups import MEASURED, Groups, Shape, Spelling
+from nearcast.kinds.aggregates.groups import MEASURED, Groups, Shape
 from nearcast.kinds.aggregates.kernels.row_numbers import numbered_rows
 from nearcast.kinds.aggregates.kernels.term_lists import add_term_lists, count_codes, distinct_codes
 from nearcast.kinds.aggregates.spellings import FEW_STRINGS, NO_SPELLING, united
@@ -32,7 +32,7 @@ from nearcast.storage.posts.kernels.grouping import (
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NOTHING, Question
 from nearcast.storage.posts.range_search import Looked, search_range
-from nearcast.storage.posts.values import Values
+from nearcast.storage.posts.values import Spelling, Values
 
 MOST_GROUPS = 1_000_000
 FEW = 1 << 12  # keys that a table has a place for each of, however few the posts

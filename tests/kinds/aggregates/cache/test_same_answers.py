@@ -22,11 +22,12 @@ from nearcast.kinds.aggregates.cache import nodes, selection
 from nearcast.kinds.aggregates.cache import plan as answer
 from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
 from nearcast.kinds.aggregates.cache.snapshot import Segments, Snapshots
-from nearcast.kinds.aggregates.groups import STRING, Groups, Shape
+from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.kinds.aggregates.query import AggregateQuery, Measure, Output
 from nearcast.language import encode_query
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NOTHING, Question
+from nearcast.storage.posts.values import STRING
 from tests.oracles.aggregate_cases import NOON, aggregates, random_posts
 from tests.reader.searched_state import table_of, with_words
 
