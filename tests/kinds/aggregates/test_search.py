@@ -13,7 +13,7 @@ from nearcast.engine.local import begin, run_batch
 from nearcast.engine.settings import Settings
 from nearcast.engine.spark.bulk_search import answer
 from nearcast.kinds.aggregates import search as aggregated
-from nearcast.kinds.aggregates.search import Aggregated
+from nearcast.kinds.aggregates.search import GroupRows
 from nearcast.reader.reader import Reader
 from nearcast.reader.state import State
 from nearcast.storage.directory import StateDirectory
@@ -48,7 +48,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> State:
 def rows(state: State, sql: str, **more: Any) -> list[dict[str, Any]]:
     found = state.search(sql, **more)
     assert (
-        isinstance(found, Aggregated) and len(found) == len(list(found)) and found.to_arrow().to_pylist() == list(found)
+        isinstance(found, GroupRows) and len(found) == len(list(found)) and found.to_arrow().to_pylist() == list(found)
     )
     return list(found)
 
@@ -208,7 +208,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def methods(found: Any) -> set[str]:
-    return {looked.method for _, looked in found.effort.opened}
+    return {scan.method for _, scan in found.effort.scans}
 
 
 ASKED = {

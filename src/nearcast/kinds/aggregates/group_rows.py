@@ -100,7 +100,7 @@ def aggregate_rows(
 FEW_ROWS = 10_000  # of a segment, that are sooner numbered together with those of others than by themselves
 
 
-def aggregate_several(parts: Sequence[tuple[PostSegment, np.ndarray]], shape: Shape) -> Groups:
+def aggregate_rows_of(parts: Sequence[tuple[PostSegment, np.ndarray]], shape: Shape) -> Groups:
     """The aggregates of some rows of several segments."""
     parts = [part for part in parts if len(part[1])]
     few = [] if shape.terms else [part for part in parts if len(part[1]) <= FEW_ROWS]
