@@ -12,7 +12,7 @@ from nearcast.common.errors import QueryError
 from nearcast.engine.local import begin, run_batch
 from nearcast.engine.settings import Settings
 from nearcast.engine.spark.bulk_search import answer
-from nearcast.kinds.aggregates import search as aggregated
+from nearcast.kinds.aggregates import segment_groups as aggregated
 from nearcast.kinds.aggregates.search import GroupRows
 from nearcast.reader.reader import Reader
 from nearcast.reader.state import State

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import nearcast as nc
-from nearcast.kinds.aggregates import search as aggregated
+from nearcast.kinds.aggregates import segment_groups as aggregated
 from nearcast.kinds.aggregates.cache import answer_cache as cached_answers
 from nearcast.kinds.aggregates.search import GroupRows
 from nearcast.reader.state import State
