@@ -1,5 +1,7 @@
 """A kind of question of another package is searched and explained as ours are, and no line of `src/` knows it."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,3 +66,14 @@ def test_explain_has_its_part(reader: Reader) -> None:
 def test_a_kind_that_keeps_no_answers_has_no_current_one(reader: Reader) -> None:
     with pytest.raises(BadInput, match="no subscription"):
         read_current(reader, "q")
+
+
+def test_a_search_imports_the_role_of_its_own_kind_only(reader: Reader) -> None:
+    code = f"""
+import sys
+from nearcast.reader.reader import Reader
+list(Reader({str(reader.state.root)!r}).search("SELECT * FROM stream"))
+print(sorted(name for name in sys.modules if name.startswith("nearcast.kinds.") and name.endswith(".search")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['nearcast.kinds.range.search']"
