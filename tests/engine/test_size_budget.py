@@ -17,7 +17,7 @@ from nearcast.common.queries import Query
 from nearcast.engine.settings import Settings, size_of
 from nearcast.engine.size_budget import kept
 from nearcast.kinds.aggregates.query import AggregateQuery
-from nearcast.kinds.aggregates.search import Aggregated
+from nearcast.kinds.aggregates.search import GroupRows
 from nearcast.kinds.nearest.query import NearestQuery
 from nearcast.kinds.range.query import RangeQuery
 from nearcast.kinds.terms.query import TermsQuery
@@ -142,7 +142,7 @@ def check(state: StateDirectory, posts: list[dict[str, Any]]) -> None:
 
 def check_bounds(reader: Reader, sql: str, posts: list[dict[str, Any]]) -> None:
     query, found = asked(reader, sql), reader.search(sql)
-    assert isinstance(found, Aggregated) and found.coarse is not None and reader.manifest.clock is not None
+    assert isinstance(found, GroupRows) and found.coarse is not None and reader.manifest.clock is not None
     assert found.exact_since == reader.manifest.kept_since
     right = [post for post in posts if meets(post, query, reader.manifest.clock, reader.tokenizer)]
     truth: Counter[str] = Counter(word for post in right for word in set(post["text"].split()))

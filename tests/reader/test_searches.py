@@ -15,8 +15,9 @@ from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.kinds.nearest.query import NearestQuery
 from nearcast.kinds.range.query import RangeQuery
 from nearcast.kinds.terms.query import TermsQuery
+from nearcast.kinds.terms.search import TermRows
 from nearcast.language import parse, parse_contains
-from nearcast.reader.answer import Counted, Found
+from nearcast.reader.answer import Answer
 from nearcast.reader.explain import explain
 from nearcast.reader.reader import Reader
 from tests.oracles.searches import nearest_rows, range_rows, term_counts
@@ -129,7 +130,7 @@ def clock_of(reader: Reader) -> int:
     return reader.manifest.clock or 0
 
 
-def rows_of(found: Found) -> list[dict[str, Any]]:
+def rows_of(found: Answer) -> list[dict[str, Any]]:
     """Without the attributes that a post does not have."""
     return [{name: value for name, value in row.items() if value is not None} for row in found]
 
@@ -141,7 +142,7 @@ def test_a_range_search_finds_what_looking_at_every_post_finds(
 ) -> None:
     reader, posts = searched.reader, searched.posts
     query = RangeQuery(**asked, limit=limit)
-    assert rows_of(reader.range(query)) == range_rows(posts, query, clock_of(reader), TOKENIZER)
+    assert rows_of(reader.answer(query)) == range_rows(posts, query, clock_of(reader), TOKENIZER)
 
 
 @CASES
@@ -151,7 +152,7 @@ def test_the_nearest_posts_are_those_that_looking_at_every_post_finds(
 ) -> None:
     reader, posts = searched.reader, searched.posts
     query = NearestQuery(**asked, lon=lon, lat=lat, k=k)
-    assert rows_of(reader.nearest(query)) == nearest_rows(posts, query, clock_of(reader), TOKENIZER)
+    assert rows_of(reader.answer(query)) == nearest_rows(posts, query, clock_of(reader), TOKENIZER)
 
 
 @CASES
@@ -161,7 +162,8 @@ def test_the_frequent_terms_are_those_that_counting_every_post_finds(
 ) -> None:
     reader, posts = searched.reader, searched.posts
     query = TermsQuery(**asked, k=k)
-    found = reader.terms(query)
+    found = reader.answer(query)
+    assert isinstance(found, TermRows)
     assert list(zip(found.terms, found.counts, strict=True)) == term_counts(posts, query, clock_of(reader), TOKENIZER)
 
 
@@ -192,7 +194,7 @@ def test_every_kind_of_answer_turns_into_arrow_and_pandas(flooded: Reader) -> No
     assert near.to_arrow().column_names == ["id", "ts", "lon", "lat", "text", "price", "distance_km"]
     assert list(near.to_pandas()["id"]) == [0, 1, 2]
     terms = flooded.search("SELECT TopK(text, 2) FROM stream WHERE loc INSIDE RECT(-1, -1, 1, 1)")
-    assert isinstance(terms, Counted)
+    assert isinstance(terms, TermRows)
     assert terms.to_arrow().to_pydict() == {"term": ["flood", "in"], "count": [11, 11]}
     assert list(terms.to_pandas()["count"]) == [11, 11]
 

@@ -13,7 +13,7 @@ from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.partitioning.routers.uniform_grid import over
 from nearcast.partitioning.routing_table import RoutingTable
-from nearcast.reader.explain import Explained
+from nearcast.reader.explain import Explanation
 from nearcast.storage.directory import StateDirectory
 from tests.reader.small_state import COFFEE, FLOODS, LATER, MINUTE, NOON, make_state, posts
 
@@ -87,7 +87,7 @@ def test_the_status_counts_what_the_state_holds(small_state: Path) -> None:
 def test_explain_tells_segments_and_candidates(small_state: Path) -> None:
     sql = "EXPLAIN SELECT * FROM stream WHERE loc INSIDE RECT(-75, 40, -73, 41) AND text CONTAINS 'flood AND NOT drill'"
     plan = nearcast.open(small_state).search(sql)
-    assert isinstance(plan, Explained)
+    assert isinstance(plan, Explanation)
     steps = {row["step"]: row["detail"] for row in plan}
     assert steps["words"] == "(flood AND NOT drill)"
     assert steps["candidates checked"].endswith("of 4 posts")

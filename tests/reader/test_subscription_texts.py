@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from nearcast.common.kinds import kind_coded
 from nearcast.engine.op_encoding import encode_ops
 from nearcast.reader.subscription_list import Subscriptions
 from tests.kinds.relevance.test_bulk import GOOD, TOKENIZER, raw_ops, rows_of
@@ -15,10 +16,11 @@ def texts_of(records: list[dict[str, Any]]) -> list[str]:
     listed = Subscriptions.__new__(Subscriptions)
     rows = rows_of(records)
     listed.__dict__ |= {
-        "parts": [(rows, rows.end)],
+        "parts": [],
         "_dictionary": {term: word for word, term in TOKENIZER.tokens(WORDS)},
     }
-    return [listed._written(rows, row) for row in range(len(rows))]
+    kinds = encode_ops(raw_ops(records), TOKENIZER)[0]["asks"].to_pylist()
+    return [listed._written(kind_coded(kind), rows, row) for row, kind in enumerate(kinds)]
 
 
 TIMED = {name: value for name, value in GOOD.items() if name != "window_posts"}

@@ -50,24 +50,22 @@ def results(
         names = {name: None for row in rows() for name in row}
         print_csv(rows(), tuple(dict.fromkeys((*FIRST, *names))))
     elif not print_lines(rows(), follow) and query is not None:
-        told = f"No results of {query}; nearcast subscriptions --state {state} lists what stands"
-        messages().print(told, style="dim", markup=False, soft_wrap=True)
+        message = f"No results of {query}; nearcast subscriptions --state {state} lists what stands"
+        messages().print(message, style="dim", markup=False, soft_wrap=True)
 
 
 def print_current(directory: Any, query: str | None, follow: bool, form: Format) -> None:
-    """The answer of one subscription to the nearest, as a search would print it."""
+    """The answer of one subscription as it stands, as a search would print it."""
     from nearcast.cli.tables import print_rows
     from nearcast.reader.current_answer import read_current
     from nearcast.reader.reader import Reader
-    from nearcast.reader.row_format import row_names
 
     if query is None:
         raise BadInput("--current prints the answer of one subscription: name it with --query ID")
     if follow:
         raise BadInput("--current prints the answer as it stands: leave out --follow")
-    found = read_current(Reader(directory), query)
-    columns = found.columns or row_names(found.posts.column_names)
-    print_rows(found, form, (*(name for name in columns if name not in found.measures), *found.measures))
+    answer = read_current(Reader(directory), query)
+    print_rows(answer, form, answer.column_names)
 
 
 def print_lines(rows: Iterable[dict[str, Any]], flush: bool) -> int:
@@ -102,8 +100,9 @@ def result_line(row: dict[str, Any], width: int) -> str:
 
 def _rest(row: dict[str, Any]) -> str:
     if row["kind"] == "report":
-        told = ", ".join(_reported(each) for each in row["rows"])
-        return f"{row['skipped']:,} empty reports before are left out" if "skipped" in row else told or "nothing"
+        if "skipped" in row:
+            return f"{row['skipped']:,} empty reports before are left out"
+        return ", ".join(_reported(each) for each in row["rows"]) or "nothing"
     if "rows" in row:
         return f"{len(row['rows'])} rows: {json.dumps(row['rows'], ensure_ascii=False)}"
     more = [

@@ -10,7 +10,6 @@ from nearcast.cli.options import Format, FormatOption, StateOption, existing
 from nearcast.common.errors import BadInput
 
 if TYPE_CHECKING:
-    from nearcast.reader.reader import Answer
     from nearcast.storage.directory import StateDirectory
 
 
@@ -60,28 +59,22 @@ def search(
         return
     assert sql is not None
     from nearcast.cli.tables import messages, print_rows
-    from nearcast.reader.answer import Found
-    from nearcast.reader.explain import Explained
+    from nearcast.reader.explain import Explanation
     from nearcast.reader.state import State
 
-    opened = State(existing(state).root)
-    found = opened.search(sql, stop_words, idf)
-    if isinstance(found, Explained):
-        print_rows(found, form, ("step", "detail"))
+    reader = State(existing(state).root)
+    answer = reader.search(sql, stop_words=stop_words, idf=idf)
+    print_rows(answer, form, answer.column_names)
+    if isinstance(answer, Explanation):
         return
-    print_rows(found, form, _columns(found))
-    if not len(found) and (doubt := opened.doubt(sql)):
-        messages().print(f"nearcast: {doubt}", soft_wrap=True, markup=False)
-    if found.notice:
-        messages().print(f"nearcast: {found.notice}", soft_wrap=True)
+    if not len(answer) and (reason := reader.why_empty(sql)):
+        messages().print(f"nearcast: {reason}", soft_wrap=True, markup=False)
+    if answer.notice:
+        messages().print(f"nearcast: {answer.notice}", soft_wrap=True)
     if form is Format.table:
-        rows = "row" if len(found) == 1 else "rows"
-        by = (
-            f", scores by version {found.idf} of the idf"
-            if isinstance(found, Found) and found.score is not None
-            else ""
-        )
-        messages().print(f"{len(found):,} {rows}, {found.candidates_checked:,} candidates checked{by}", style="dim")
+        rows = "row" if len(answer) == 1 else "rows"
+        more = f", {answer.footnote}" if answer.footnote else ""
+        messages().print(f"{len(answer):,} {rows}, {answer.candidates_checked:,} candidates checked{more}", style="dim")
 
 
 def search_in_bulk(state: "StateDirectory", path: Path) -> None:
@@ -115,13 +108,3 @@ def search_in_bulk(state: "StateDirectory", path: Path) -> None:
         print(json.dumps({"id": number if text is None else text, **answer}, ensure_ascii=False))
     if len(rejects):
         messages().print(f"nearcast: {len(rejects):,} lines are no searches: {rejects['reason'][0]}")
-
-
-def _columns(found: "Answer") -> tuple[str, ...]:
-    from nearcast.reader.answer import Found
-    from nearcast.reader.row_format import row_names
-
-    if not isinstance(found, Found):
-        return found.columns
-    columns = found.columns or row_names(found.posts.column_names)
-    return (*(name for name in columns if name not in found.ranked), *found.ranked)

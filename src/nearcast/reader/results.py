@@ -15,11 +15,13 @@ from nearcast.reader.row_format import post_rows
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import RESULTS, SegmentRef
 from nearcast.storage.outbox import ENTER, KINDS, LATE, LEAVE, REPORT, Results
+from nearcast.storage.outbox import RESULTS as RESULT_SCHEMA
 from nearcast.storage.posts.derived import DERIVED, with_derived
 
 CHUNK = 4096
 POLL = 0.5  # seconds between two looks at the newest manifest
 
+RESULT_COLUMNS = frozenset(RESULT_SCHEMA.names)  # that all results have
 ResultRow = dict[str, Any]
 
 
@@ -31,8 +33,8 @@ def read_results(
     Each has `query_id`, `seq`, `batch` and `kind`, then by kind: of a `match`, `post_id`, `ts` (microseconds) and the
     columns of its SELECT (of `*` every field that the post has; its id is `post_id`); of `late`, `post_id` and `ts`;
     of an `answer`, `rows`; of a `report`, `window_end` (microseconds), `rows`, and `skipped` where it stands for so
-    many empty ones; of `enter` and `leave`, what a match has, `rank` (the one it has, or had) and `distance_km`,
-    or `score` and the version of `idf` that it comes from.
+    many empty ones; of `enter` and `leave`, what a match has, `rank` (the one it has, or had) and what
+    its kind ranks by: `distance_km`, or `score` and the version of `idf` that it comes from.
     A `query` given as text stands for the integer id too: '17' and 17.
     """
     reader = source if isinstance(source, Reader) else Reader(source)
@@ -129,6 +131,6 @@ def _about_post(post: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
         more = {name: value for name, value in post.items() if name != "id" and value is not None}
     more = {name: value for name, value in more.items() if name not in ("query_id", "seq", "batch", "kind", "post_id")}
     if record["kind"] in (ENTER, LEAVE):
-        measures = ("score", "idf") if record.get("score") is not None else ("distance_km",)
-        more |= {name: record[name] for name in ("rank", *measures)}
+        own = {name: value for name, value in record.items() if name not in RESULT_COLUMNS and value is not None}
+        more |= own  # the rank, and what its kind ranks by
     return about | more

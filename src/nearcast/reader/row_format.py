@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from nearcast.common.arrays import arrow, numbers
 from nearcast.common.post_schema import attribute_of
-from nearcast.kinds.aggregates.answer_rows import TERMS
 from nearcast.storage.posts.derived import with_derived
 
+TERM_LISTS = pa.list_(pa.struct([("term", pa.string()), ("count", pa.int64())]))
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -83,7 +83,7 @@ def json_texts(table: pa.Table) -> list[str]:
 
 def _value_texts(column: pa.Array) -> list[str]:
     kind = column.type
-    if kind == TERMS and not column.null_count:
+    if kind == TERM_LISTS and not column.null_count:
         return _term_texts(column)
     if pa.types.is_nested(kind) or pa.types.is_null(kind):
         return [json.dumps(value, ensure_ascii=False) for value in column.to_pylist()]
@@ -100,8 +100,8 @@ def _term_texts(column: pa.ListArray) -> list[str]:
     words, counts = column.flatten().flatten()
     encoded = words.dictionary_encode()
     distinct = [json.dumps(word, ensure_ascii=False) for word in encoded.dictionary.to_pylist()]
-    spelt = pa.array(distinct, pa.string()).take(encoded.indices)
-    items = pc.binary_join_element_wise('{"term": ', spelt, ', "count": ', counts.cast(pa.string()), "}", "")
+    quoted = pa.array(distinct, pa.string()).take(encoded.indices)
+    items = pc.binary_join_element_wise('{"term": ', quoted, ', "count": ', counts.cast(pa.string()), "}", "")
     offsets = arrow(np.append(0, np.cumsum(numbers(column.value_lengths()), dtype=np.int32)).astype(np.int32))
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, items), ", ")
     return list(pc.binary_join_element_wise("[", joined, "]", "").to_pylist())

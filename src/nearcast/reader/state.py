@@ -3,26 +3,27 @@
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from nearcast.common.errors import BadInput, NearcastError, QueryError
-from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
+from nearcast.common.kinds import kinds
 from nearcast.language import parse
-from nearcast.reader.current_answer import Current, read_current
-from nearcast.reader.explain import Explained, explain
+from nearcast.reader.answer import Answer
+from nearcast.reader.current_answer import CurrentAnswer, read_current
+from nearcast.reader.explain import Explanation, explain
 from nearcast.reader.open_files import OpenFiles
-from nearcast.reader.reader import Answer, Reader
+from nearcast.reader.reader import Reader
 from nearcast.reader.results import follow_results, read_results
+from nearcast.reader.roles import SearchCache
 from nearcast.reader.status import Status, read_status
 from nearcast.reader.subscription_list import Subscriptions
 from nearcast.storage.directory import StateDirectory
 
 ATTEMPTS = 10
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?)i?B?", re.IGNORECASE)
-OBJECTS = 0.2  # of a cache's memory is for posts along the borders of regions
-SETTLED = 0.1  # seconds after which a folder that still has the same time of change has not changed
+QUIET = 0.1  # seconds after which a folder that still has the same time of change has not changed
 
 
 class State:
@@ -48,7 +49,7 @@ class State:
             changed = 0
         if changed and changed == self._seen:
             return self._reader
-        settled = time.time_ns() - changed > SETTLED * 1e9
+        quiet = time.time_ns() - changed > QUIET * 1e9
         newest = self.directory.newest()
         reader = self._reader
         if newest.version != reader.manifest.version:
@@ -56,31 +57,30 @@ class State:
             self._files.keep_only(ref.name for ref in newest.segments)
             if self.cache is not None:
                 self.cache.refresh_later(lambda: reader.posts)
-        self._seen = changed if settled else 0
+        self._seen = changed if quiet else 0
         return reader
 
-    def search(
-        self, sql: str, stop_words: str | Iterable[str] | None = None, idf: int | None = None
-    ) -> Answer | Explained:
+    def search(self, sql: str, **options: Any) -> Answer | Explanation:
         """The rows of a SELECT, or the plan of an EXPLAIN SELECT.
 
-        `stop_words` are left out of counts of frequent terms: 'english', the path of a file of words, or words. `idf`
-        is the version of the term statistics that scores of RELEVANCE come from, the newest unless given.
+        Kinds of question have options of their own. `stop_words` are left out of counts of frequent terms: 'english',
+        the path of a file of words, or words. `idf` is the version of the term statistics that scores of RELEVANCE come
+        from, the newest unless given.
         """
         for _ in range(ATTEMPTS):
             reader = self.reader
             try:
                 statement = parse(sql, reader.tokenizer, reader.regions)
                 if statement.explain:
-                    return explain(reader, statement, stop_words, idf)
-                reader.check(statement, idf)
-                return reader.answer(statement.query, stop_words, idf)
+                    return explain(reader, statement, **options)
+                reader.check(statement)
+                return reader.answer(statement.query, **options)
             except FileNotFoundError as error:  # the writer has gone on and swept: take its newest manifest
                 missing = error
                 self._seen = 0
         raise NearcastError(f"{self.directory.root}: a file of the state is missing: {missing}")
 
-    def doubt(self, sql: str) -> str | None:
+    def why_empty(self, sql: str) -> str | None:
         """Why a search of posts may have found nothing: it asks for an attribute that no post has."""
         reader = self.reader
         try:
@@ -97,8 +97,8 @@ class State:
             return follow_results(self.directory, query, since_seq)
         return read_results(self.reader, query, since_seq)
 
-    def current(self, query: str | int) -> Current:
-        """The answer of a subscription to the nearest as it stands, nearest first."""
+    def current(self, query: str | int) -> CurrentAnswer:
+        """The answer of a subscription as it stands, best first, where its kind keeps one."""
         return read_current(self.reader, query)
 
     def subscriptions(self) -> Subscriptions:
@@ -112,11 +112,14 @@ class State:
         return f"nearcast.open({str(self.directory.root)!r})"
 
 
-def cache_of(memory: int | str) -> CachedAnswers:
-    """A cache of so many bytes."""
-    found = SIZE.fullmatch(str(memory).strip())
-    if found is None:
+def cache_of(memory: int | str) -> SearchCache:
+    """A cache of so many bytes, for the first kind that has one."""
+    size = SIZE.fullmatch(str(memory).strip())
+    if size is None:
         raise BadInput(f"cache={memory!r}: give a number of bytes, or a size such as '500 MB'")
-    size = int(float(found[1]) * 1024 ** " KMG".index(found[2].upper() or " "))
-    objects = int(OBJECTS * size)
-    return CachedAnswers(size - objects, objects)
+    bytes_ = int(float(size[1]) * 1024 ** " KMG".index(size[2].upper() or " "))
+    caches = (kind.search.cache(bytes_) for kind in kinds())
+    cache = next((cache for cache in caches if cache is not None), None)
+    if cache is None:
+        raise BadInput("cache=: no kind of search has a cache")
+    return cache

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.common.op_schema import RANGE
+from nearcast.common.kinds import kind_coded
 from nearcast.partitioning.routing_table import RoutingTable
 from nearcast.reader.reader import Reader
 from nearcast.reader.subscription_list import Subscriptions
@@ -17,8 +17,8 @@ from nearcast.storage.manifest import REJECTS, SUBSCRIPTIONS, Manifest
 
 
 @dataclass(frozen=True)
-class Kind:
-    """The segments of one kind: how many, their rows, their bytes."""
+class FileTotals:
+    """The files of one kind: how many, their rows, their bytes."""
 
     segments: int
     rows: int
@@ -45,7 +45,7 @@ class Status:
     counts: dict[str, int]
     subscriptions: dict[str, int]
     rejects: dict[str, int]
-    kinds: dict[str, Kind]
+    kinds: dict[str, FileTotals]
     disk: int
     router: str | None
     leaves: int
@@ -87,12 +87,12 @@ def read_status(source: Reader | StateDirectory | str | Path) -> Status:
     )
 
 
-def _kinds(manifest: Manifest) -> dict[str, Kind]:
-    found: dict[str, Kind] = {}
+def _kinds(manifest: Manifest) -> dict[str, FileTotals]:
+    totals: dict[str, FileTotals] = {}
     for ref in manifest.segments:
-        before = found.get(ref.kind, Kind(0, 0, 0))
-        found[ref.kind] = Kind(before.segments + 1, before.rows + ref.rows, before.size + ref.size)
-    return dict(sorted(found.items()))
+        before = totals.get(ref.kind, FileTotals(0, 0, 0))
+        totals[ref.kind] = FileTotals(before.segments + 1, before.rows + ref.rows, before.size + ref.size)
+    return dict(sorted(totals.items()))
 
 
 def _owners(manifest: Manifest, router: RoutingTable) -> list[dict[str, Any]]:
@@ -102,7 +102,7 @@ def _owners(manifest: Manifest, router: RoutingTable) -> list[dict[str, Any]]:
     share = np.bincount(owners, load, workers) / max(float(load.sum()), 1e-300)
     rows = np.zeros(workers, np.int64)
     for ref in manifest.of(SUBSCRIPTIONS):
-        if ref.asks == RANGE and ref.owner < workers:
+        if kind_coded(ref.asks).placed and ref.owner < workers:
             rows[ref.owner] += ref.rows
     leaves = np.bincount(owners, minlength=workers)
     return [

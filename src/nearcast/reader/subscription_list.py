@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 
 from nearcast.common.arrays import arrow
 from nearcast.common.expressions import Conjunction, Literal
-from nearcast.common.geo.shapes import CIRCLE, POLYGON, RECT
+from nearcast.common.kinds import Kind, kind_coded
 from nearcast.common.op_schema import BEGINNING, NEVER
-from nearcast.kinds.relevance.query import HALF_WORLD_KM
 from nearcast.language import decode_code
 from nearcast.reader.reader import Reader
+from nearcast.reader.select_text import region_condition
 from nearcast.storage.bundle import open_bundle
 from nearcast.storage.directory import StateDirectory
-from nearcast.storage.manifest import ENDS, SUBSCRIPTIONS, TERMS
+from nearcast.storage.manifest import ENDS, SUBSCRIPTIONS, TERMS, SegmentRef
 from nearcast.storage.subscriptions.rows import Rows
 from nearcast.storage.subscriptions.subscription_segment import Segment
 from nearcast.storage.subscriptions.subscription_set import EndLog
@@ -46,13 +46,22 @@ class Subscription:
         return {"id": self.id, "sql": self.sql, "start": self.start, "end": self.end, "status": self.status}
 
 
+@dataclass(frozen=True)
+class SubscriptionPart:
+    """The rows of a segment of subscriptions, which are of one kind, and when each ends."""
+
+    kind: Kind
+    rows: Rows
+    end: np.ndarray
+
+
 class Subscriptions:
     """All subscriptions of a manifest, in the order of their ops. Texts are made only as they are read."""
 
     def __init__(self, source: Reader | StateDirectory | str | Path) -> None:
         self.reader = source if isinstance(source, Reader) else Reader(source)
         ends = _ends(self.reader)
-        self.parts = [_part(self.reader, ref.name, ends) for ref in self.reader.manifest.of(SUBSCRIPTIONS)]
+        self.parts = [_part(self.reader, ref, ends) for ref in self.reader.manifest.of(SUBSCRIPTIONS)]
 
     @cached_property
     def _places(self) -> np.ndarray:
@@ -60,7 +69,8 @@ class Subscriptions:
         clock = self.reader.manifest.clock
         now = BEGINNING if clock is None else clock
         pieces = [np.empty((0, 5), np.int64)]
-        for number, (rows, stop) in enumerate(self.parts):
+        for number, part in enumerate(self.parts):
+            rows, stop = part.rows, part.end
             status = np.where(stop <= np.maximum(now, rows.start), 2, np.where(rows.start > now, 1, 0))
             columns = (rows.seq, np.full(len(rows), number), np.arange(len(rows)), stop, status)
             pieces.append(np.stack(columns, axis=1).astype(np.int64))
@@ -69,18 +79,20 @@ class Subscriptions:
 
     def counts(self) -> dict[str, int]:
         """How many there are of each status."""
-        found = np.bincount(self._places[:, 4], minlength=3)
-        return dict(zip((STANDING, WAITING, ENDED), found.tolist(), strict=True))
+        counts = np.bincount(self._places[:, 4], minlength=3)
+        return dict(zip((STANDING, WAITING, ENDED), counts.tolist(), strict=True))
 
     def longest_window(self) -> int:
-        """Of those that stand or wait and report frequent terms, in microseconds; 0 if there are none."""
+        """Of those that stand or wait and whose kind counts the posts of a window, in microseconds; 0 if there are
+        none.
+        """
         clock = self.reader.manifest.clock
         now = BEGINNING if clock is None else clock
         longest = 0
-        for rows, stop in self.parts:
-            if len(rows.ticks):
-                some = (stop > np.maximum(now, rows.start)) & (rows.ticks[:, 2] > 0)
-                longest = max(longest, int(rows.ticks[some, 0].max(initial=0)))
+        for part in self.parts:
+            if part.kind.windowed and len(part.rows.ticks):
+                some = part.end > np.maximum(now, part.rows.start)
+                longest = max(longest, int(part.rows.ticks[some, 0].max(initial=0)))
         return longest
 
     def __len__(self) -> int:
@@ -90,14 +102,15 @@ class Subscriptions:
     def has(self, id_: str | int) -> bool:
         """Whether one stands or waits under this very id: a number is not its digits."""
         alive = self._places[self._places[:, 4] < 2]
-        for number, (rows, _) in enumerate(self.parts):
+        for number, part in enumerate(self.parts):
+            rows = part.rows
             at = alive[alive[:, 1] == number, 2]
             texts = rows.id_text.take(arrow(at)) if len(rows.id_text) else pa.nulls(len(at), pa.string())
             if isinstance(id_, str):
-                found = pc.fill_null(pc.equal(texts, id_), False)
+                same = pc.fill_null(pc.equal(texts, id_), False)
             else:
-                found = pc.and_(texts.is_null(), arrow(rows.id[at] == id_))
-            if pc.any(found).as_py():
+                same = pc.and_(texts.is_null(), arrow(rows.id[at] == id_))
+            if pc.any(same).as_py():
                 return True
         return False
 
@@ -106,45 +119,30 @@ class Subscriptions:
         return self.all(ended=False)
 
     def all(self, ended: bool = True) -> Iterator[Subscription]:
-        for _, part, row, stop, status in self._places.tolist():
+        for _, number, row, stop, status in self._places.tolist():
             if status < 2 or ended:
-                rows = self.parts[part][0]
+                part = self.parts[number]
+                rows = part.rows
                 name = rows.id_text[row].as_py() if len(rows.id_text) else None
                 begin = int(rows.start[row])
                 yield Subscription(
                     id=int(rows.id[row]) if name is None else name,
-                    sql=(rows.sql[row].as_py() if len(rows.sql) else None) or self._written(rows, row),
+                    sql=(rows.sql[row].as_py() if len(rows.sql) else None) or self._written(part.kind, rows, row),
                     start=None if begin == BEGINNING else begin,
                     end=None if stop in (BEGINNING, NEVER) else stop,
                     status=(STANDING, WAITING, ENDED)[status],
                 )
 
-    def _written(self, rows: Rows, row: int) -> str:
+    def _written(self, kind: Kind, rows: Rows, row: int) -> str:
         """A SELECT that means what the columns of a row mean."""
         code = rows.code[rows.code_offsets[row] : rows.code_offsets[row + 1]]
-        conditions = [c for c in (_region(rows, row), self._words(decode_code([int(c) for c in code]))) if c]
-        what, order = "*", ""
-        if rows.having("ticks")[row]:
-            window, beat, k, _ = rows.ticks[row].tolist()
-            what, order = f"TopK(text, {k})", f" SYNC {beat / 1e6:.15g} SECONDS"
-            conditions.append(f"time AFTER '{window / 1e6:.15g} seconds ago'")
+        part = kind.search.select(rows, row, self._word)
+        shared = (region_condition(rows, row), self._words(decode_code([int(c) for c in code])))
+        conditions = [condition for condition in (*shared, *part.conditions) if condition]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         life = int(rows.life[row])
-        if rows.having("points")[row]:
-            lon, lat, k = rows.points[row].tolist()
-            order = f" ORDER BY DISTANCE(loc, POINT({_exact(lon)}, {_exact(lat)})) LIMIT {int(k)}"
-        if rows.having("scoring")[row]:
-            order = self._relevance(rows, row)
-        return f"SELECT {what} FROM stream{where}{order}" + (f" FOR {life / 1e6:.15g} SECONDS" if life != NEVER else "")
-
-    def _relevance(self, rows: Rows, row: int) -> str:
-        lon, lat, k, alpha, reach, posts, window = rows.scoring[row].tolist()
-        terms = rows.words[rows.words_offsets[row] : rows.words_offsets[row + 1]].tolist()
-        words = " ".join(self._word(term) for term in terms)
-        far = "" if reach == HALF_WORLD_KM else f", {_exact(reach)} km"
-        length = f"{int(posts)} POSTS" if posts else f"{window / 1e6:.15g} SECONDS"
-        call = f"RELEVANCE(POINT({_exact(lon)}, {_exact(lat)}), '{words}', {_exact(alpha)}{far})"
-        return f" ORDER BY {call} DESC LIMIT {int(k)} WINDOW {length}"
+        ends = f" FOR {life / 1e6:.15g} SECONDS" if life != NEVER else ""
+        return f"SELECT {part.what} FROM stream{where}{part.after}{ends}"
 
     def _words(self, conjunctions: Sequence[Conjunction]) -> str:
         if not any(conjunctions):
@@ -164,14 +162,14 @@ class Subscriptions:
     @cached_property
     def _dictionary(self) -> dict[int, str]:
         """The words of all terms that subscriptions use and posts have shown."""
-        parts = [each for rows, _ in self.parts for each in (rows.code, rows.words)]
+        parts = [each for part in self.parts for each in (part.rows.code, part.rows.words)]
         wanted = np.unique(np.concatenate([np.empty(0, np.uint64), *parts]))
-        found: dict[int, str] = {}
+        words: dict[int, str] = {}
         for ref in self.reader.manifest.of(TERMS):
             table = TermTable.open(self.reader.state.path(ref.name))
             at = np.flatnonzero(np.isin(table.term, wanted) & table.word.is_valid().to_numpy(zero_copy_only=False))
-            found |= {int(table.term[i]): table.word[i].as_py() for i in at.tolist()}
-        return found
+            words |= {int(table.term[i]): table.word[i].as_py() for i in at.tolist()}
+        return words
 
 
 def _ends(reader: Reader) -> EndLog:
@@ -182,37 +180,10 @@ def _ends(reader: Reader) -> EndLog:
     return EndLog.concat(logs)
 
 
-def _part(reader: Reader, name: str, ends: EndLog) -> tuple[Rows, np.ndarray]:
-    """The rows of a segment, and when each ends."""
-    arrays = open_bundle(reader.state.path(name))
+def _part(reader: Reader, ref: SegmentRef, ends: EndLog) -> SubscriptionPart:
+    arrays = open_bundle(reader.state.path(ref.name))
     arrays.pop("summary", None)
     segment = Segment.from_arrays(arrays)
     first = NEVER if reader.manifest.first_post is None else reader.manifest.first_post
-    return segment.rows, ends.of(segment).applied(segment.rows, np.arange(len(segment)), first)
-
-
-def _exact(value: float) -> str:
-    """The shortest number that is read as this one."""
-    return repr(value).removesuffix(".0")
-
-
-def _region(rows: Rows, row: int) -> str:
-    shape = rows.shape[rows.shape_offsets[row] : rows.shape_offsets[row + 1]].tolist()
-    kind = rows.kinds[row]
-    if kind == RECT:
-        return f"loc INSIDE RECT({', '.join(map(_exact, rows.boxes[row].tolist()))})"
-    if kind == CIRCLE:
-        return f"loc INSIDE CIRCLE({', '.join(map(_exact, shape[:3]))} km)"
-    return f"loc INSIDE POLYGON('{_wkt(shape)}')" if kind == POLYGON else ""
-
-
-def _wkt(shape: list[float]) -> str:
-    rings, at = [], 0
-    while at < len(shape):
-        count = int(shape[at])
-        pairs = [f"{_exact(shape[at + 1 + 2 * i])} {_exact(shape[at + 2 + 2 * i])}" for i in range(count)]
-        if pairs and pairs[0] != pairs[-1]:
-            pairs.append(pairs[0])
-        rings.append("(" + ", ".join(pairs) + ")")
-        at += 1 + 2 * count
-    return "POLYGON(" + ", ".join(rings) + ")"
+    end = ends.of(segment).applied(segment.rows, np.arange(len(segment)), first)
+    return SubscriptionPart(kind_coded(ref.asks), segment.rows, end)

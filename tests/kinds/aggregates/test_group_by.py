@@ -24,7 +24,7 @@ from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.kinds.aggregates import group_by as module
 from nearcast.kinds.aggregates.answer_rows import rows_of, shape_of
 from nearcast.kinds.aggregates.group_by import aggregate, merge, nothing, search_groups
-from nearcast.kinds.aggregates.group_rows import aggregate_several
+from nearcast.kinds.aggregates.group_rows import aggregate_rows_of
 from nearcast.kinds.aggregates.groups import Groups
 from nearcast.kinds.aggregates.query import AggregateQuery, Having, Measure, Ordering, Output
 from nearcast.language.encode import encode_query
@@ -143,7 +143,7 @@ def test_so_do_rows_of_several_segments_that_are_grouped_together(
     every = [post for part in parts for post in part]
     question = Question.of(encode_query(query, clock(parts)))
     segments = [segment_of(part) for part in parts if part]
-    groups = aggregate_several([(each, search_range(each, question).rows) for each in segments], shape_of(query))
+    groups = aggregate_rows_of([(each, search_range(each, question).rows) for each in segments], shape_of(query))
     same(rows(query, groups, every), oracle.aggregate(every, query, clock(parts), TOKENIZER))
 
 

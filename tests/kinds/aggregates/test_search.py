@@ -13,8 +13,8 @@ from nearcast.engine.begin import begin
 from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
 from nearcast.engine.spark.bulk_search import answer
-from nearcast.kinds.aggregates import search as aggregated
-from nearcast.kinds.aggregates.search import Aggregated
+from nearcast.kinds.aggregates import segment_groups as aggregated
+from nearcast.kinds.aggregates.search import GroupRows
 from nearcast.reader.reader import Reader
 from nearcast.reader.state import State
 from nearcast.storage.directory import StateDirectory
@@ -49,7 +49,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> State:
 def rows(state: State, sql: str, **more: Any) -> list[dict[str, Any]]:
     found = state.search(sql, **more)
     assert (
-        isinstance(found, Aggregated) and len(found) == len(list(found)) and found.to_arrow().to_pylist() == list(found)
+        isinstance(found, GroupRows) and len(found) == len(list(found)) and found.to_arrow().to_pylist() == list(found)
     )
     return list(found)
 
@@ -209,7 +209,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def methods(found: Any) -> set[str]:
-    return {looked.method for _, looked in found.effort.opened}
+    return {scan.method for _, scan in found.effort.scans}
 
 
 ASKED = {

@@ -127,7 +127,7 @@ def is_text_of(text: str, value: Any) -> bool:
 
 @given(where=conditions())
 def test_conditions_mean_the_same_to_a_range_search(searched: Searched, where: dict[str, Any]) -> None:
-    found = sorted(str(row["id"]) for row in searched.reader.range(RangeQuery(**where, columns=("id",))))
+    found = sorted(str(row["id"]) for row in searched.reader.answer(RangeQuery(**where, columns=("id",))))
     asked = Query(**where)
     assert found == sorted(str(p["id"]) for p in searched.posts if meets(p, asked, searched.clock, TOKENIZER))
 
@@ -138,7 +138,7 @@ def test_an_aggregate_is_what_looking_at_every_post_gives(
 ) -> None:
     note(sql_of(query))
     expected = aggregate(searched.posts, query, searched.clock, TOKENIZER, stop_words or ())
-    check(searched.reader.aggregate(query, stop_words), expected)
+    check(searched.reader.answer(query, stop_words=stop_words), expected)
 
 
 @given(query=aggregates(known=True))

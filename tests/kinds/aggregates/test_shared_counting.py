@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import BEGINNING
-from nearcast.kinds.aggregates.groups import MISSING, REAL, STRING, WHOLE, Shape
+from nearcast.kinds.aggregates.groups import Shape
 from nearcast.kinds.aggregates.interval_counts import Counted, Partials, class_of
 from nearcast.kinds.aggregates.series import Series
 from nearcast.kinds.aggregates.shared_counting import Together
 from nearcast.storage.posts.coded_columns import coded
-from nearcast.storage.posts.values import string_hashes
+from nearcast.storage.posts.values import MISSING, REAL, STRING, WHOLE, string_hashes
 
 MINUTE = 60_000_000
 NAMES = ("kind", "price", "n")

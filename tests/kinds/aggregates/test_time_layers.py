@@ -9,11 +9,11 @@ import pytest
 from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates import time_layers as layers
 from nearcast.kinds.aggregates.group_by import aggregate_columns, merge, regrouped
-from nearcast.kinds.aggregates.groups import WHOLE, Groups, Shape
+from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.kinds.aggregates.interval_counts import Partials, class_of
 from nearcast.kinds.aggregates.time_layers import ANY, Layers, added_up
 from nearcast.storage.posts.coded_columns import Column
-from nearcast.storage.posts.values import NO_STRINGS, Values
+from nearcast.storage.posts.values import NO_STRINGS, WHOLE, Values
 
 SHAPE = class_of(Shape(("topic",), ("price",), True))
 TOPICS = ["food", "flood", "rain"]

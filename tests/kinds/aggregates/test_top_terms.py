@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.kinds.aggregates.group_by import groups_of, merge
-from nearcast.kinds.aggregates.groups import WHOLE, Groups, Shape
+from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.kinds.aggregates.spellings import NO_SPELLING
 from nearcast.kinds.aggregates.top_terms import likely, reached_by
+from nearcast.storage.posts.values import WHOLE
 
 Counts = dict[int, dict[int, int]]  # of each group, of each term
 TERMS = st.integers(1, 12).map(lambda n: (n << 60 | n) % (1 << 64)) | st.sampled_from([7 << 48, 7 << 48 | 1, 2**64 - 1])

@@ -186,7 +186,7 @@ def test_either_zero_is_one_place() -> None:
 def test_rows_have_the_words_and_tastes_of_those_that_ask() -> None:
     rows = rows_of(MIXED)
     assert rows.having("scoring").tolist() == [True, False, False, False, True, True, False]
-    assert rows.nearest.tolist() == [False, False, True, False, False, False, False]
+    assert rows.having("points").tolist() == [False, False, True, False, False, False, False]
     assert rows.reporting.tolist() == [False, False, False, True, False, False, False]
     assert np.diff(rows.words_offsets.astype(np.int64)).tolist() == [2, 0, 0, 0, 1, 3, 0]
     assert rows.scoring[0].tolist() == [1.0, 2.0, 20.0, 0.5, HALF_WORLD_KM, 1000.0, 0.0]

@@ -23,7 +23,7 @@ from nearcast.kinds.relevance import segment_search as search_relevant
 from nearcast.kinds.relevance.idf import count_lists
 from nearcast.kinds.relevance.idf_versions import write_version
 from nearcast.kinds.relevance.query import HALF_WORLD_KM, RelevantQuery
-from nearcast.reader.answer import Found
+from nearcast.kinds.relevance.search import RelevantRows
 from nearcast.reader.reader import Reader
 from nearcast.reader.state import State
 from nearcast.storage.directory import StateDirectory
@@ -171,7 +171,7 @@ def test_the_most_relevant_are_those_of_the_definition(
     query = RelevantQuery(**taste, **window, **({} if bare else where))
     with long_lists(long):
         found = searched.reader.answer(query)
-    assert isinstance(found, Found) and found.idf == 7
+    assert isinstance(found, RelevantRows) and found.idf == 7
     assert plain(found) == plain(expected(searched, query))
 
 
@@ -179,7 +179,7 @@ def test_a_search_takes_the_version_that_it_is_given(searched: Searched) -> None
     query = RelevantQuery(lon=-74.0, lat=40.7, words=words_of("flood", "coffee"), alpha=0.3, k=20)
     for version in SHARE:
         found = searched.reader.answer(query, idf=version)
-        assert isinstance(found, Found) and found.idf == version
+        assert isinstance(found, RelevantRows) and found.idf == version
         assert plain(found) == plain(expected(searched, query, version))
 
 
@@ -232,7 +232,7 @@ def test_a_window_of_posts_cuts_through_a_moment_by_id(tmp_path: Path, count: in
 def test_words_weigh_the_same_before_any_post_was_counted(tmp_path: Path) -> None:
     root = make_state(tmp_path / "state", [(SEALED, [post(1, 0, "tea tea milk"), post(2, 1, "tea milk")])])
     found = Reader(root).answer(RelevantQuery(lon=0.0, lat=0.0, words=words_of("tea"), alpha=0.0, k=9))
-    assert isinstance(found, Found) and found.idf == 0
+    assert isinstance(found, RelevantRows) and found.idf == 0
     assert [(each["id"], each["score"]) for each in found] == [(1, 2 / np.sqrt(5)), (2, 1 / np.sqrt(2))]
 
 
@@ -248,7 +248,7 @@ def test_columns_and_arrow_have_the_score_last(searched: Searched) -> None:
         lon=180.0, lat=10.0, region=near, words=words_of("flood"), alpha=0.5, k=5, columns=("id", "price")
     )
     found = searched.reader.answer(query)
-    assert isinstance(found, Found)
+    assert isinstance(found, RelevantRows)
     assert found.to_arrow().column_names == ["id", "price", "score"]
     assert all(list(each) == ["id", "price", "score"] for each in found)
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import nearcast as nc
-from nearcast.kinds.aggregates import search as aggregated
+from nearcast.kinds.aggregates import segment_groups as aggregated
 from nearcast.kinds.aggregates.cache import answer_cache as cached_answers
-from nearcast.kinds.aggregates.search import Aggregated
+from nearcast.kinds.aggregates.search import GroupRows
 from nearcast.reader.state import State
 from tests.reader.searched_state import ARCHIVED, FRESH, SEALED, make_state
 from tests.reader.small_state import NOON
@@ -57,9 +57,9 @@ def state_of(path: Path, seed: int) -> Path:
     return make_state(path / "state", parts, [0, 101, 102, 203])
 
 
-def answer(state: State, sql: str, stop_words: list[str] | None) -> Aggregated:
-    found = state.search(sql, stop_words)
-    assert isinstance(found, Aggregated)
+def answer(state: State, sql: str, stop_words: list[str] | None) -> GroupRows:
+    found = state.search(sql, stop_words=stop_words)
+    assert isinstance(found, GroupRows)
     return found
 
 
@@ -81,7 +81,7 @@ def test_frequent_terms_are_the_same_as_all_terms_added_up(
                 right = answer(plain, text, stop_words)
             assert found.table.equals(right.table), text
             assert found.posts_counted == right.posts_counted
-            assert [name for name, _ in found.effort.opened] == [name for name, _ in right.effort.opened]
+            assert [name for name, _ in found.effort.scans] == [name for name, _ in right.effort.scans]
 
 
 def test_bounds_say_that_frequent_terms_are_exact(tmp_path: Path) -> None:

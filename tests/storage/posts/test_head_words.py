@@ -19,7 +19,7 @@ from nearcast.storage.posts.kernels.head_words import HALF, HEAD, OF_BLOCK, subt
 from nearcast.storage.posts.post_layout import lay_out, place_order
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question
-from nearcast.storage.posts.segment_group import Several
+from nearcast.storage.posts.segment_group import SegmentGroup
 from nearcast.storage.posts.term_counts import FEW_WANTED, Counting, count_terms_in, greatest
 from tests.storage.posts.test_post_segment import posts
 from tests.storage.posts.test_small_tables import NO_STOP_WORDS, occurrences, sealed
@@ -69,12 +69,12 @@ def inside(region: Region | None, lon: np.ndarray, lat: np.ndarray) -> np.ndarra
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["exact places", "decimal places"])
-def several(request: pytest.FixtureRequest) -> Several:
+def group(request: pytest.FixtureRequest) -> SegmentGroup:
     parts = [with_local_words(size, request.param, seed) for seed, size in enumerate((30_000, 12_345, 700))]
     gone = [
         frozen(np.arange(0, len(part), 7)) if seed else frozen(np.empty(0, np.int64)) for seed, part in enumerate(parts)
     ]
-    return Several.of(parts, gone)
+    return SegmentGroup.of(parts, gone)
 
 
 REGIONS = st.one_of(
@@ -91,16 +91,16 @@ REGIONS = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(region=REGIONS, data=st.data())
 def test_terms_are_those_of_all_posts_though_few_are_counted(
-    several: Several, region: Region, data: st.DataObject
+    group: SegmentGroup, region: Region, data: st.DataObject
 ) -> None:
     kind, bounds, shape = encode(region)
     since = data.draw(st.sampled_from([BEGINNING, BEGINNING, 0, 9 * 10**14]))
     k = data.draw(st.sampled_from([1, 3, 10, FEW_WANTED]))
-    stop = frozen(np.sort(several[0].terms[1:5])) if data.draw(st.booleans()) else NO_STOP_WORDS
+    stop = frozen(np.sort(group[0].terms[1:5])) if data.draw(st.booleans()) else NO_STOP_WORDS
     asked = Question(kind, bounds, frozen(np.array(shape, np.float64)), ((),), since, NEVER, None)
-    terms, sums, _ = greatest([count_terms_in(several, np.arange(3), asked, Counting.SOME)], k, stop)
+    terms, sums, _ = greatest([count_terms_in(group, np.arange(3), asked, Counting.SOME)], k, stop)
     expected: dict[int, int] = {}
-    for segment, gone in zip(several.segments, several.gone, strict=True):
+    for segment, gone in zip(group.segments, group.gone, strict=True):
         assert segment is not None
         wanted = inside(region, segment.lon, segment.lat) & (segment.ts >= since)
         wanted[gone] = False
@@ -115,14 +115,14 @@ def test_terms_are_those_of_all_posts_though_few_are_counted(
     assert dict(zip(terms.tolist(), sums.tolist(), strict=True)) == {t: n for t, n in expected.items() if n >= least}
 
 
-def test_a_border_is_counted_by_bits_and_local_words_are_seen(several: Several) -> None:
+def test_a_border_is_counted_by_bits_and_local_words_are_seen(group: SegmentGroup) -> None:
     """That the cases above are what they are meant to be."""
     chosen = np.arange(1)
     kind, bounds, shape = encode(Rect(58.0, 18.0, 82.0, 36.0))
     asked = Question(kind, bounds, frozen(np.array(shape, np.float64)), ((),), BEGINNING, NEVER, None)
-    part = count_terms_in(several, chosen, asked, Counting.SOME)
+    part = count_terms_in(group, chosen, asked, Counting.SOME)
     assert part.exact.tolist() == [HEAD] and part.counted.tolist() == [COMMON]
-    assert several[0].codes_of(frozen(np.array([LOCAL], np.uint64)))[0] > HEAD
+    assert group[0].codes_of(frozen(np.array([LOCAL], np.uint64)))[0] > HEAD
     terms, _, parts = greatest([part], 3, NO_STOP_WORDS)
     assert LOCAL in terms.tolist()
     assert sum(len(each.posts) for each in parts) == 1

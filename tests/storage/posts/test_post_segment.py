@@ -295,7 +295,7 @@ def test_tables_and_border_posts_add_up(
         assert counted == min(MOST[counting], len(large.terms)) < len(large.terms) + 1
         assert np.array_equal(part.counts[1:-1], expected[1:counted])
     if box is None and since == BEGINNING:
-        assert part.looked()[0].method == "term tables"
+        assert part.scans()[0].method == "term tables"
     for k in (1, 10, 5000):
         terms, sums, _ = greatest([count_terms(large, asked, gone, counting)], k, frozen(np.empty(0, np.uint64)))
         best = np.sort(expected[1:][expected[1:] > 0])[::-1]

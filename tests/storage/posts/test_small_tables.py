@@ -132,7 +132,7 @@ def test_counts_are_the_same_without_them(segment: PostSegment, data: st.DataObj
 
 def test_a_region_that_covers_nodes_is_counted_from_tables() -> None:
     segment = sealed(30_000, 30_000)
-    looked = count_terms(segment, question(None)).looked()[0]
-    assert (looked.method, looked.candidates) == ("term tables", 0)
-    assert looked.why.startswith("1 term tables, 0 of 30,000 posts")
-    assert count_terms(without_small_tables(segment), question(None)).looked()[0].candidates == 30_000
+    scan = count_terms(segment, question(None)).scans()[0]
+    assert (scan.method, scan.candidates) == ("term tables", 0)
+    assert scan.why.startswith("1 term tables, 0 of 30,000 posts")
+    assert count_terms(without_small_tables(segment), question(None)).scans()[0].candidates == 30_000

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from nearcast.kinds.terms.search import TermRows
 from nearcast.language import encode_query, parse
-from nearcast.reader.answer import Counted, Found
-from nearcast.reader.reader import Reader, scan_arguments
+from nearcast.reader.answer import PostRows
+from nearcast.reader.reader import Reader
 from nearcast.reader.state import State
 from nearcast.storage.manifest import POSTS
 from nearcast_papers.baselines.kernels.scan import scan_posts
@@ -100,7 +101,7 @@ def timed(state: State, texts: list[str], targets: dict[str, float]) -> dict[str
         searched = time.perf_counter()
         found.to_arrow()
         read = time.perf_counter()
-        assert isinstance(found, Found | Counted)
+        assert isinstance(found, PostRows | TermRows)
         searching.append((searched - began) * 1e3)
         reading.append((read - searched) * 1e3)
         rows.append(len(found))
@@ -149,14 +150,14 @@ def check(reader: Reader, texts: list[str]) -> int:
         query = parse(text, reader.tokenizer).query
         found = reader.search(text)
         hits = scanned(reader, encode_query(query, reader.manifest.clock))
-        if isinstance(found, Counted):
+        if isinstance(found, TermRows):
             expected: Any = counted(reader, hits, found)
             got: Any = dict(zip(found.terms, found.counts, strict=True))
-        elif not isinstance(found, Found):
+        elif not isinstance(found, PostRows):
             raise AssertionError(f"no search of this benchmark: {text}")
-        elif found.distance_km is not None:
+        elif "distance_km" in found.measures:
             expected = np.sort(np.concatenate([distances(segment, rows, query) for segment, rows in hits]))[:K]
-            got = found.distance_km
+            got = found.measures["distance_km"]
             if np.allclose(got, expected, rtol=1e-12):
                 got = expected = None
         else:
@@ -177,7 +178,16 @@ def scanned(reader: Reader, encoded: dict[str, Any]) -> list[tuple[Any, np.ndarr
     return hits
 
 
-def counted(reader: Reader, hits: list[tuple[Any, np.ndarray]], found: Counted) -> dict[str, int]:
+def scan_arguments(encoded: dict[str, Any]) -> tuple[Any, ...]:
+    """An encoded query as `scan_posts` takes it: the search that needs no index, by which others are checked."""
+    return (
+        encoded["region_kind"], encoded["min_lon"], encoded["min_lat"], encoded["max_lon"], encoded["max_lat"],
+        np.array(encoded["shape"], np.float64), np.array(encoded["code"], np.uint64),
+        np.int64(encoded["since"]), np.int64(encoded["until"]),
+    )  # fmt: skip
+
+
+def counted(reader: Reader, hits: list[tuple[Any, np.ndarray]], found: TermRows) -> dict[str, int]:
     """The counts of the terms found, and that no other term has more."""
     every = np.concatenate([np.unique(_pairs(segment, rows)) for segment, rows in hits if len(rows)])
     terms, counts = np.unique(every["term"], return_counts=True)

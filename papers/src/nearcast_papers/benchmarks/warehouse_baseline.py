@@ -9,12 +9,12 @@ from functools import lru_cache
 import numpy as np
 
 from nearcast.common.arrays import frozen
-from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
+from nearcast.kinds.aggregates.cache.answer_cache import AggregateCache
 from nearcast.kinds.aggregates.cache.cached_groups import Partial
-from nearcast.kinds.aggregates.cache.plan import Answer, Plan, Used, carry_out
+from nearcast.kinds.aggregates.cache.plan import CachePlan, CacheResult, Used, carry_out
 from nearcast.kinds.aggregates.cache.snapshot import Plain, Snapshot
 from nearcast.kinds.aggregates.cache.views import Source
-from nearcast.kinds.aggregates.group_rows import aggregate_several
+from nearcast.kinds.aggregates.group_rows import aggregate_rows_of
 from nearcast.kinds.aggregates.groups import Shape
 from nearcast.storage.posts.kernels.check import check_rows
 from nearcast.storage.posts.post_segment import PostSegment
@@ -24,20 +24,20 @@ from nearcast.storage.posts.range_search import meets_predicates
 SLOT = 3_600_000_000  # microseconds
 
 
-class EveryPost(CachedAnswers):
+class EveryPost(AggregateCache):
     """In the place of a cache."""
 
     def __init__(self) -> None:
         super().__init__(0, background=False)
 
-    def _answer(self, snapshot: Snapshot, question: Question, shape: Shape, counters: int, plain: Plain) -> Answer:
+    def _answer(self, snapshot: Snapshot, question: Question, shape: Shape, counters: int, plain: Plain) -> CacheResult:
         cover = self._catalog.cover(question)
         if snapshot.window(question) is not None:
             slots = [(each, of_slots(each.segment, question)) for each in snapshot.touching(question)]
             if sum(len(rows) for _, rows in slots) < cover.posts:
                 found = [(each.segment, satisfying(each, rows, question)) for each, rows in slots]
-                return Answer(Partial(aggregate_several(found, shape)), Used())
-        plan = Plan((), 0.0, None, left=cover.inside, meeting=cover.meeting)
+                return CacheResult(Partial(aggregate_rows_of(found, shape)), Used())
+        plan = CachePlan((), 0.0, None, left=cover.inside, meeting=cover.meeting)
         return carry_out(plan, snapshot, question, shape, counters, plain, 0)
 
 

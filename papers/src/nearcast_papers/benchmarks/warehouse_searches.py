@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.kinds.aggregates.answer_rows import shape_of
-from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
+from nearcast.kinds.aggregates.cache.answer_cache import AggregateCache
 from nearcast.kinds.aggregates.cache.cached_groups import counters_for
 from nearcast.kinds.aggregates.query import AggregateQuery
-from nearcast.kinds.aggregates.search import Aggregated
+from nearcast.kinds.aggregates.search import GroupRows
 from nearcast.language import parse
 from nearcast.reader.reader import Reader
 from nearcast.reader.state import State
@@ -165,7 +165,7 @@ def timed(ask: Ask, queries: Sequence[Asked]) -> tuple[np.ndarray, list[pa.Table
 class Asking:
     """A reader of a state, with a cache before it or without."""
 
-    def __init__(self, state: State, cache: CachedAnswers | None = None) -> None:
+    def __init__(self, state: State, cache: AggregateCache | None = None) -> None:
         plain = state.reader
         self.cache = cache
         self.reader = Reader(plain.state, plain.manifest, plain.files, cache)
@@ -174,7 +174,7 @@ class Asking:
     def by(cls, state: State, kind: str, memory: int) -> "Asking":
         """The classic greedy choice of views (Baseline-2), views (Q) or views and posts along borders (QO)."""
         objects = int(OBJECTS * memory * MB) if kind == "qo" else 0
-        return cls(state, CachedAnswers(memory * MB - objects, objects, classic=kind == "classic", background=False))
+        return cls(state, AggregateCache(memory * MB - objects, objects, classic=kind == "classic", background=False))
 
     @classmethod
     def of_every_post(cls, state: State) -> "Asking":
@@ -184,7 +184,7 @@ class Asking:
 
     def __call__(self, sql: str) -> pa.Table:
         found = self.reader.search(sql)
-        assert isinstance(found, Aggregated)
+        assert isinstance(found, GroupRows)
         return found.table
 
     def train(self, queries: Sequence[Asked]) -> float:

@@ -8,18 +8,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.common.arrays import arrow, frozen, numbers
-from nearcast.kinds.aggregates.groups import REAL, STRING, TIME, WHOLE, Groups, Shape
+from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.kinds.aggregates.query import AggregateQuery, Measure, Ordering
 from nearcast.kinds.aggregates.row_order import in_order
 from nearcast.kinds.aggregates.spellings import FEW_STRINGS
 from nearcast.kinds.aggregates.top_terms import with_terms
+from nearcast.reader.row_format import TERM_LISTS
 from nearcast.storage.lexicon import Speller
 from nearcast.storage.posts.attributes import satisfied
 from nearcast.storage.posts.kernels.term_lists import frequent_terms, least_keys
-from nearcast.storage.posts.values import LAST, NO_STRINGS, Values
+from nearcast.storage.posts.values import LAST, NO_STRINGS, REAL, STRING, TIME, WHOLE, Values
 
 NUMBERS = 1 << WHOLE | 1 << REAL
-TERMS = pa.list_(pa.struct([("term", pa.string()), ("count", pa.int64())]))
 SPLIT = 2.0**27 + 1
 NO_TERMS = frozen(np.empty(0, np.uint64))
 
@@ -56,8 +56,8 @@ def rows_of(
     A column has the type of its values; numbers of both kinds are doubles, and values that are not all numbers, all
     times and so on are text. TopK is a list of {term, count}, most frequent first, ties by term.
     """
-    answer = Answer(query, groups)
-    rows = answer.rows()
+    builder = RowBuilder(query, groups)
+    rows = builder.rows()
     columns = []
     for output in query.outputs:
         value = output.value
@@ -66,11 +66,11 @@ def rows_of(
                 _most_frequent(groups, rows, value.k, spell, stop) if frequent is None else frequent(rows, value.k)
             )
         else:
-            columns.append(answer.values(value, rows).arrow())
+            columns.append(builder.values(value, rows).arrow())
     return pa.table(columns, [output.name for output in query.outputs])
 
 
-class Answer:
+class RowBuilder:
     """What a query says of each group."""
 
     def __init__(self, query: AggregateQuery, groups: Groups) -> None:
@@ -221,4 +221,4 @@ def _most_frequent(groups: Groups, rows: np.ndarray, k: int, spell: Speller, sto
     spelt[by_word] = np.arange(len(known))
     pairs = [words.take(arrow(spelt[keys % width])).cast(pa.string()), arrow(most - keys // width)]
     offsets = arrow(starts.astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(pairs, ["term", "count"])).cast(TERMS)
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(pairs, ["term", "count"])).cast(TERM_LISTS)

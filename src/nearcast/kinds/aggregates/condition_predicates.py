@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from nearcast.common.arrays import frozen, numbers
 from nearcast.common.post_schema import attribute_column
-from nearcast.kinds.aggregates.groups import MISSING, REAL, STRING, TRUTH, WHOLE
 from nearcast.kinds.aggregates.kernels.conditions import (
     EQ,
     GE,
@@ -30,7 +29,7 @@ from nearcast.kinds.aggregates.kernels.conditions import (
     Values,
 )
 from nearcast.storage.posts.attributes import moment_of, satisfied
-from nearcast.storage.posts.values import KIND_OF, string_hashes
+from nearcast.storage.posts.values import KIND_OF, MISSING, REAL, STRING, TRUTH, WHOLE, string_hashes
 
 OPERATORS = {
     "=": EQ, "<>": NE, "<": LT, "<=": LE, ">": GT, ">=": GE,

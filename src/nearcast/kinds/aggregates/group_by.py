@@ -15,7 +15,7 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
-from nearcast.kinds.aggregates.groups import MEASURED, Groups, Shape, Spelling
+from nearcast.kinds.aggregates.groups import MEASURED, Groups, Shape
 from nearcast.kinds.aggregates.kernels.row_numbers import numbered_rows
 from nearcast.kinds.aggregates.spellings import FEW_STRINGS, NO_SPELLING, united
 from nearcast.storage.posts.coded_columns import Column, column_of
@@ -31,8 +31,8 @@ from nearcast.storage.posts.kernels.grouping import (
 from nearcast.storage.posts.kernels.term_lists import add_term_lists, count_codes, distinct_codes
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NOTHING, Question
-from nearcast.storage.posts.range_search import Looked, search_range
-from nearcast.storage.posts.values import Values
+from nearcast.storage.posts.range_search import SegmentScan, search_range
+from nearcast.storage.posts.values import Spelling, Values
 
 MOST_GROUPS = 1_000_000
 FEW = 1 << 12  # keys that a table has a place for each of, however few the posts
@@ -43,17 +43,17 @@ NO_WORDS: Counts = (NOTHING, frozen(np.empty(0, np.uint64)), NOTHING)
 
 def search_groups(
     segment: PostSegment, question: Question, shape: Shape, gone: np.ndarray = NOTHING
-) -> tuple[Groups, Looked]:
+) -> tuple[Groups, SegmentScan]:
     """The aggregates of the posts that satisfy the question; `gone` are deleted rows, ascending."""
     size = len(segment)
     if not takes_all(segment, question):
         hits = search_range(segment, question, gone)
-        return aggregate(segment, hits.rows, shape), hits.looked
+        return aggregate(segment, hits.rows, shape), hits.scan
     rows = np.delete(segment.all_rows, gone) if len(gone) else None
     groups = aggregate(segment, rows, shape)
     if shape == Shape():
-        return groups, Looked(size, "count", "all posts are asked for, and how many they are is known", 0)
-    return groups, Looked(size, "whole columns", f"all {size:,} posts are asked for", size)
+        return groups, SegmentScan(size, "count", "all posts are asked for, and how many they are is known", 0)
+    return groups, SegmentScan(size, "whole columns", f"all {size:,} posts are asked for", size)
 
 
 def takes_all(segment: PostSegment, question: Question) -> bool:

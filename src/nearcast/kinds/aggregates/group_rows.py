@@ -21,12 +21,13 @@ from nearcast.kinds.aggregates.group_by import (
     merge,
     nothing,
 )
-from nearcast.kinds.aggregates.groups import STRING, WHOLE, Groups, Shape, Spelling
+from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.kinds.aggregates.kernels.row_numbers import numbered_rows
 from nearcast.kinds.aggregates.spellings import FEW_STRINGS, distinct, spelt, united
 from nearcast.storage.posts.coded_columns import Column, column_of
 from nearcast.storage.posts.kernels.grouping import add_measured, tally
 from nearcast.storage.posts.post_segment import PostSegment
+from nearcast.storage.posts.values import STRING, WHOLE, Spelling
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def aggregate_rows(
 FEW_ROWS = 10_000  # of a segment, that are sooner numbered together with those of others than by themselves
 
 
-def aggregate_several(parts: Sequence[tuple[PostSegment, np.ndarray]], shape: Shape) -> Groups:
+def aggregate_rows_of(parts: Sequence[tuple[PostSegment, np.ndarray]], shape: Shape) -> Groups:
     """The aggregates of some rows of several segments."""
     parts = [part for part in parts if len(part[1])]
     few = [] if shape.terms else [part for part in parts if len(part[1]) <= FEW_ROWS]

@@ -1,22 +1,17 @@
 """Partial aggregates by group (STAR §4.1.1): those of two disjoint sets of posts add up to those of both.
 
-A value that posts are grouped by is a kind and 64 bits, so that grouping and merging are work on flat arrays: a whole
-number or a time is itself, another number the bits of its double, a truth value 0 or 1, and a string its hash, which
-`Spelling` leads back from. Numbers are grouped by value: 5 and 5.0 are one group.
+A value that posts are grouped by is a type and 64 bits (`storage.posts.values`), so that grouping and merging are work
+on flat arrays. Numbers are grouped by value: 5 and 5.0 are one group.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from nearcast.common.arrays import freeze, frozen, numbers
+from nearcast.common.arrays import freeze, frozen
 from nearcast.storage.posts.kernels.term_lists import list_starts, take_term_lists
-
-WHOLE, REAL, TIME, STRING, TRUTH, MISSING = range(6)  # kinds of values
-
+from nearcast.storage.posts.values import Spelling
 
 # The arrays of Groups that have a row a group and a column a measured attribute.
 MEASURED = ("counts", "numbers", "sums", "low", "least", "least_low", "greatest", "greatest_low", "seen")
@@ -32,20 +27,6 @@ class Shape:
     by: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
     terms: bool = False
-
-
-@dataclass(frozen=True)
-class Spelling:
-    """Strings by their hashes, which are sorted."""
-
-    hashes: np.ndarray
-    strings: pa.StringArray
-
-    @cached_property
-    def ranks(self) -> np.ndarray:
-        """Numbers in the order of the strings."""
-        ranks: np.ndarray = numbers(pc.rank(self.strings, tiebreaker="dense")).astype(np.int64)
-        return ranks
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,13 @@ import numpy as np
 from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.group_by import WordCodes, merge, regrouped
 from nearcast.kinds.aggregates.group_rows import Amounts, Keys, aggregate_rows
-from nearcast.kinds.aggregates.groups import MEASURED, Groups, Shape, Spelling
+from nearcast.kinds.aggregates.groups import MEASURED, Groups, Shape
 from nearcast.kinds.aggregates.series import Series
 from nearcast.kinds.aggregates.time_layers import Layers
 from nearcast.storage.bundle import bundle_table, open_bundle
 from nearcast.storage.files import write_table
 from nearcast.storage.posts.coded_columns import Column
+from nearcast.storage.posts.values import Spelling
 
 ANY = 1 << 62  # number of groups
 AHEAD = 2  # attributes in front: series and interval

@@ -18,7 +18,7 @@ from nearcast.engine.ticks import reporting_refs
 from nearcast.kinds.aggregates import KIND
 from nearcast.kinds.aggregates.counting import Counting, counting_of, open_aggregates
 from nearcast.kinds.aggregates.group_by import merge, nothing, search_groups
-from nearcast.kinds.aggregates.groups import WHOLE, Groups
+from nearcast.kinds.aggregates.groups import Groups
 from nearcast.kinds.aggregates.interval_counts import Partials, class_of, interval_of
 from nearcast.kinds.aggregates.series import Series
 from nearcast.language import decode_code
@@ -26,6 +26,7 @@ from nearcast.reader.reader import Reader
 from nearcast.storage.files import open_table
 from nearcast.storage.manifest import DELETES, PARTIALS, Manifest, SegmentRef
 from nearcast.storage.posts.question import EVERYTHING, Question
+from nearcast.storage.posts.values import WHOLE
 from nearcast.storage.subscriptions.rows import Rows
 
 DRIVER = 996  # in the names of its files

@@ -1,43 +1,39 @@
-"""The answer of an aggregate, and how it is put together from the segments of a state (STAR §3.2: partial
-results of the workers, united by the aggregator).
-"""
+"""Aggregates by group, asked once (STAR's snapshot queries)."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from nearcast.common.queries import Query
-from nearcast.common.threads import cores
-from nearcast.kinds.aggregates.answer_rows import NO_TERMS, shape_of
-from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
-from nearcast.kinds.aggregates.cache.answer_memory import Given
-from nearcast.kinds.aggregates.cache.cached_groups import Partial, combined
-from nearcast.kinds.aggregates.cache.snapshot import Searched, Segments
-from nearcast.kinds.aggregates.coarse_search import Coarse
-from nearcast.kinds.aggregates.group_by import aggregate, merge, search_groups, takes_all
-from nearcast.kinds.aggregates.group_rows import FEW_ROWS, aggregate_several
-from nearcast.kinds.aggregates.groups import Groups, Shape
+from nearcast.common.queries import Statement
+from nearcast.kinds.aggregates.answer_rows import most_terms, rows_of, shape_of
+from nearcast.kinds.aggregates.approximate import bounded_terms
+from nearcast.kinds.aggregates.cache.answer_cache import AggregateCache
+from nearcast.kinds.aggregates.cache.answer_memory import AnswerMemory
+from nearcast.kinds.aggregates.cache.cached_groups import Partial, counters_for
+from nearcast.kinds.aggregates.cache.snapshot import Scans
+from nearcast.kinds.aggregates.coarse_search import Coarse, is_for_coarse_slots, with_coarse
+from nearcast.kinds.aggregates.groups import Shape
 from nearcast.kinds.aggregates.query import AggregateQuery
-from nearcast.kinds.aggregates.top_terms import likely
-from nearcast.reader.answer import Answered, Effort
-from nearcast.reader.frequent_terms import TERMS_ALONE, most_frequent
+from nearcast.kinds.aggregates.segment_groups import cached_groups, groups_in
+from nearcast.reader.answer import Answer, Effort
+from nearcast.reader.reader import Reader
+from nearcast.reader.roles import Options, PlanPart, SearchRole
 from nearcast.reader.row_format import iso, records
-from nearcast.storage.posts.post_segment import PostSegment
+from nearcast.reader.stop_words import stop_terms
+from nearcast.storage.dictionary import spelt_words
+from nearcast.storage.manifest import ARCHIVE, COARSE
+from nearcast.storage.posts.coarse_slots import CoarseSlots
 from nearcast.storage.posts.question import Question
-from nearcast.storage.posts.range_search import Looked, search_range, search_range_in
-from nearcast.storage.posts.segment_group import Several
+from nearcast.storage.posts.segment_group import SegmentGroup
 
-PARALLEL_ROWS = 1_000_000
-SMALL = 100.0  # square degrees
-Part = tuple[PostSegment, np.ndarray]  # a segment, and its deleted rows
-Named = tuple[str, PostSegment, np.ndarray]
+OBJECTS = 0.2  # of a cache's memory is for posts along the borders of regions
 
 
 @dataclass(frozen=True)
-class Aggregated(Answered):
+class GroupRows(Answer):
     """One row a group, in the order of the answer; `posts_counted` is how many posts the groups have, `cached` tells
     what came from a cache, where there is one, and `coarse` what came from slots of posts that are no longer kept.
     """
@@ -59,7 +55,7 @@ class Aggregated(Answered):
         )
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def column_names(self) -> tuple[str, ...]:
         return tuple(self.table.column_names)
 
     def __len__(self) -> int:
@@ -72,81 +68,93 @@ class Aggregated(Answered):
         return self.table
 
 
-def groups_of(
-    parts: Sequence[Part],
-    question: Question,
-    shape: Shape,
-    several: Several | None = None,
-    chosen: Sequence[int] = (),
-    top: int = 0,
-) -> tuple[Groups, list[Looked]]:
-    """The groups of all segments, and how each was searched; large ones on all cores at once. A small place is searched
-    for in all together, where they are known as `several`, the parts being the `chosen`. Where no more than the `top`
-    most frequent terms of a group are asked for, some that are not among them are left out: all others, where terms of
-    all posts are all that is asked for.
-    """
-    if several is not None and top and shape == TERMS_ALONE:
-        found = most_frequent(several, np.array(chosen, np.int64), question, top, NO_TERMS)
-        how = found.looked()
-        return found.groups, [how[n] for n in chosen]
-    if several is not None and is_small(question) and not shape.terms:
-        hits = search_range_in(several, np.array(chosen, np.int64), question)
-        how = hits.looked()
-        return aggregate_several([(several[n], rows) for n, rows in hits.hits], shape), [how[n] for n in chosen]
+class AggregatesSearch(SearchRole):
+    options: ClassVar = {"stop_words": ""}
 
-    def search(part: Part) -> tuple[Groups | Part, Looked]:
-        segment, gone = part
-        if shape.terms or takes_all(segment, question):
-            return search_groups(segment, question, shape, gone)
-        hits = search_range(segment, question, gone)
-        few = len(hits.rows) <= FEW_ROWS
-        return (segment, hits.rows) if few else aggregate(segment, hits.rows, shape), hits.looked
+    def answer(self, reader: Reader, query: AggregateQuery, options: Options) -> GroupRows:
+        """One row a group, in the order of the query."""
+        stop_words, cache = options.get("stop_words"), reader.cache
+        if not isinstance(cache, AggregateCache):
+            return aggregated(reader, query, stop_terms(stop_words, reader.tokenizer))
+        stop = stop_terms(stop_words, reader.tokenizer)
+        if stop_words is not None:
+            return aggregated(reader, query, stop, cache)
+        version = reader.manifest.version
+        return _remembered(cache.memory, version, query, lambda: aggregated(reader, query, stop, cache))
 
-    many = sum(len(segment) > PARALLEL_ROWS for segment, _ in parts) > 1
-    searched = list(cores().map(search, parts)) if many else [search(part) for part in parts]
-    some = [each for each, _ in searched if isinstance(each, Groups)]
-    together = aggregate_several([each for each, _ in searched if not isinstance(each, Groups)], shape)
-    return merge([together, *(likely(some, top) if top else some)]), [looked for _, looked in searched]
+    def explain(self, reader: Reader, query: AggregateQuery, answer: GroupRows) -> PlanPart:
+        from nearcast.kinds.aggregates.explain import explain_aggregates
+
+        return explain_aggregates(query, answer)
+
+    def check(self, reader: Reader, statement: Statement) -> None:
+        """Attributes that no post has make no sense in an aggregate: it would have nothing to say of them."""
+        query = statement.query
+        assert isinstance(query, AggregateQuery)
+        if query.predicates or query.group_by or shape_of(query).measured:
+            reader.check_attributes(statement)
+
+    def cache(self, memory: int) -> AggregateCache:
+        objects = int(OBJECTS * memory)
+        return AggregateCache(memory - objects, objects)
 
 
-def is_small(question: Question) -> bool:
-    """Whether only a place of few posts is asked about: to look for them takes no longer than to begin."""
-    west, south, east, north = question.box
-    return bool(question.kind and not question.predicates and east >= west and (east - west) * (north - south) < SMALL)
+def aggregated(
+    reader: Reader, query: AggregateQuery, stop: np.ndarray, cache: AggregateCache | None = None
+) -> GroupRows:
+    """The answer over all segments, the terms `stop` left out of TopK."""
+    shape = shape_of(query)
+    question = reader.question(query)
+    coarsely = is_for_coarse_slots(query) and reader.exact_since(question) is not None
+    top = 0 if coarsely or not shape.terms else most_terms(query) + len(stop)
+    top += query.approximate and top > 0  # the next one shows which are certain
+    counters = counters_for(most_terms(query), len(stop)) if query.approximate and top else 0
+    partial, scans, from_cache = _groups(reader, question, shape, counters, top, cache)
+    effort, posts = reader.effort(question, lambda: scans), int(partial.groups.posts.sum())
+
+    def spell(terms: np.ndarray) -> pa.StringArray:
+        return spelt_words(reader.dictionary, terms)
+
+    if coarsely:
+        tally = _coarse_slots(reader).tally(question)
+        table, coarse = with_coarse(query, partial.groups, tally, spell, stop)
+        return GroupRows(table, posts, effort, from_cache, coarse)
+    frequent = bounded_terms(partial, spell, stop) if query.approximate else None
+    table = rows_of(query, partial.groups, spell, stop, frequent)
+    return GroupRows(table, posts, effort, from_cache)
 
 
-def cached_groups(
-    cache: CachedAnswers,
-    posts: Segments,
-    several: Several,
-    beside: Sequence[Named],
-    question: Question,
-    shape: Shape,
-    counters: int,
-    top: int,
-) -> tuple[Partial, Searched, str]:
-    """The same through a cache: (aggregates, how segments were searched, what the cache did). `several` are the posts,
-    to be searched together; `beside` are segments that the cache does not know: slots of the archive, of which only
-    what is asked for was read. `top` as in `groups_of`.
-    """
-
-    def plain(narrowed: Question) -> tuple[Groups, Searched]:
-        chosen = np.flatnonzero((several.rows > 0) & ~narrowed.is_apart(*several.times.T)).tolist()
-        parts = [posts[n][1:] for n in chosen]
-        whole = narrowed is question and not beside  # else what it finds is added to something
-        groups, looked = groups_of(parts, narrowed, shape, several, chosen, top if whole else 0)
-        return groups, tuple(zip((posts[n][0] for n in chosen), looked, strict=True))
-
-    found = cache.groups(posts, question, shape, counters, plain)
-    if not beside:
-        return found.partial, found.used.looked, str(found.used)
-    groups, looked = groups_of([(segment, gone) for _, segment, gone in beside], question, shape)
-    whole = combined([found.partial, Partial(groups)])
-    names = (name for name, _, _ in beside)
-    return whole, (*found.used.looked, *zip(names, looked, strict=True)), str(found.used)
+def _groups(
+    reader: Reader, question: Question, shape: Shape, counters: int, top: int, cache: AggregateCache | None
+) -> tuple[Partial, Scans, str | None]:
+    """(aggregates, how segments were searched, what came from the cache); `top` as in `groups_in`."""
+    columns = (*shape.by, *shape.measured)
+    if cache is not None:
+        archived = reader.segments(question, columns, (ARCHIVE,))
+        beside = [(each.ref.name, each.segment, each.gone) for each in archived]
+        posts = reader.posts, reader.once(("aggregates", "posts"), lambda: _group_of_posts(reader))
+        return cached_groups(cache, *posts, beside, question, shape, counters, top)
+    group, members = reader.segment_group(question, columns)
+    members = members[group.rows[members] > 0]
+    numbers = members.tolist()
+    parts = [(group[n], group.gone[n]) for n in numbers]
+    groups, scans = groups_in(parts, question, shape, group, numbers, top)
+    return Partial(groups), tuple(zip((reader.refs[n].name for n in numbers), scans, strict=True)), None
 
 
-class Hashed:
+def _group_of_posts(reader: Reader) -> SegmentGroup:
+    return SegmentGroup.of([segment for _, segment, _ in reader.posts], [gone for _, _, gone in reader.posts])
+
+
+def _coarse_slots(reader: Reader) -> CoarseSlots:
+    def merged() -> CoarseSlots:
+        files = [reader.state.path(ref.name) for ref in reader.manifest.of(COARSE)]
+        return CoarseSlots.merged([CoarseSlots.open(file) for file in files])
+
+    return reader.once(("aggregates", "coarse slots"), merged)
+
+
+class _HashedKey:
     """A key whose hash is worked out once: that of a query takes longer than to find it."""
 
     __slots__ = ("hash", "key")
@@ -158,26 +166,25 @@ class Hashed:
         return self.hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Hashed) and self.key == other.key
+        return isinstance(other, _HashedKey) and self.key == other.key
 
 
-def given_once(given: Given, version: int, query: AggregateQuery, answer: Callable[[], Aggregated]) -> Aggregated:
-    """An answer as it was given before of the same version of the state, or a new one."""
+def _remembered(
+    memory: AnswerMemory, version: int, query: AggregateQuery, answer: Callable[[], GroupRows]
+) -> GroupRows:
+    """The answer that the same version of the state gave before, or a new one."""
     literals = (
         *(value for each in query.predicates for value in each.values),
         *(each.literal for each in query.having),
     )
-    key = Hashed((query, tuple(map(type, literals))))  # 1 and True are equal, and not the same
-    found = given.find(version, key)
-    if found is None:
-        found = answer()
-        again = replace(found, cached=f"{found.cached}; asked before")
-        given.note(version, key, again, lambda: int(again.table.nbytes))
-    return found
+    key = _HashedKey((query, tuple(map(type, literals))))  # 1 and True are equal, and not the same
+    known: GroupRows | None = memory.find(version, key)
+    if known is not None:
+        return known
+    new = answer()
+    again = replace(new, cached=f"{new.cached}; asked before")
+    memory.note(version, key, again, lambda: int(again.table.nbytes))
+    return new
 
 
-def asks_for_attributes(query: Query) -> bool:
-    """Whether it is an aggregate that speaks of attributes."""
-    if not isinstance(query, AggregateQuery):
-        return False
-    return bool(query.predicates or query.group_by or shape_of(query).measured)
+ROLE = AggregatesSearch()

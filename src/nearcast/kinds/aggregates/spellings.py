@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.arrays import arrow, frozen
-from nearcast.kinds.aggregates.groups import Spelling
+from nearcast.storage.posts.values import Spelling
 
 NO_SPELLING = Spelling(frozen(np.empty(0, np.int64)), pa.nulls(0, pa.string()))
 

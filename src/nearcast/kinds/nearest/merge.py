@@ -21,6 +21,7 @@ from nearcast.kinds.nearest import KIND
 from nearcast.kinds.nearest.filing import CANDIDATES, FORGOTTEN, SUPERSEDED, answers_of, is_searched, nearest_refs
 from nearcast.kinds.nearest.index import places, ranks_by
 from nearcast.kinds.nearest.kernels.circles import nearest_order
+from nearcast.kinds.nearest.search import nearest_to
 from nearcast.kinds.nearest.state import Answers, AnswerSet
 from nearcast.language import decode_code
 from nearcast.reader.reader import Reader
@@ -278,11 +279,11 @@ def search_row(reader: Reader, rows: Rows, row: int, stop: int, batch: int) -> A
         rows.predicates[row].as_py() if len(rows.predicates) else None,
     )  # fmt: skip
     lon, lat, k = rows.points[row].tolist()
-    found = reader.nearest_to(question, lon, lat, int(k), None)
-    assert found.distance_km is not None
+    found = nearest_to(reader, question, lon, lat, int(k), None)
+    km = found.measures["distance_km"]
     empty = answers_of(rows, np.array([row]), batch)
-    count = len(found.distance_km)
+    count = len(km)
     return replace(
-        empty, starts=np.array([0, count]), km=found.distance_km, post=np.arange(count, dtype=np.int32),
+        empty, starts=np.array([0, count]), km=km, post=np.arange(count, dtype=np.int32),
         posts=found.posts,
     )  # fmt: skip

@@ -1,7 +1,6 @@
 """The newest posts, so many of them: what `WINDOW n POSTS` of a search holds."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -10,13 +9,11 @@ import pyarrow.compute as pc
 from nearcast.common.arrays import frozen
 from nearcast.common.kernels.mix import fingerprints
 from nearcast.common.op_schema import BEGINNING
+from nearcast.reader.reader import OpenSegment, Reader
 from nearcast.storage.manifest import ARCHIVE, SegmentRef
 from nearcast.storage.posts.post_segment import PostSegment, post_fingerprints
 from nearcast.storage.posts.question import NOTHING
 from nearcast.storage.subscriptions.rows import is_text
-
-if TYPE_CHECKING:
-    from nearcast.reader.reader import Opened, Reader
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ class Cut:
     outside: np.ndarray
     rows: dict[str, np.ndarray]
 
-    def hidden(self, each: "Opened") -> np.ndarray:
+    def hidden(self, each: OpenSegment) -> np.ndarray:
         """The rows of a segment that do not count (ascending): deleted ones, and those that the cut leaves out."""
         left_out = self.rows.get(each.ref.name, NOTHING)
         if each.ref.kind == ARCHIVE and len(self.outside) and each.ref.min_ts <= self.since <= each.ref.max_ts:
@@ -44,16 +41,14 @@ TIED = pa.schema(
 EVERYTHING = Cut(BEGINNING, np.empty(0, np.uint64), {})
 
 
-def newest_posts(reader: "Reader", count: int) -> Cut:
+def newest_posts(reader: Reader, count: int) -> Cut:
     """The `count` greatest posts by (time, id) of those kept and archived. A deleted post has its place among them for
     as long as its file has it.
     """
-    if count not in reader.cuts:
-        reader.cuts[count] = _newest(reader, count)
-    return reader.cuts[count]
+    return reader.once(("relevance", "newest posts", count), lambda: _newest(reader, count))
 
 
-def _newest(reader: "Reader", count: int) -> Cut:
+def _newest(reader: Reader, count: int) -> Cut:
     refs = reader.refs
     if sum(ref.rows for ref in refs) <= count:
         return EVERYTHING
@@ -87,14 +82,14 @@ def _reached(bounds: list[tuple[int, int]], count: int) -> int:
     raise AssertionError("there are more rows than that")
 
 
-def _times(reader: "Reader", ref: SegmentRef) -> np.ndarray:
+def _times(reader: Reader, ref: SegmentRef) -> np.ndarray:
     if ref.kind == ARCHIVE:
         return np.asarray(_archived(reader, ref, ["ts"])["ts"])
     segment = reader.files.segment(ref.name)
     return segment.ts_of(segment.all_rows)
 
 
-def _tied(reader: "Reader", ref: SegmentRef, moment: int) -> pa.Table:
+def _tied(reader: Reader, ref: SegmentRef, moment: int) -> pa.Table:
     """The posts of one moment; `number` is the id of those whose id is no text."""
     rows = np.flatnonzero(_times(reader, ref) == moment)
     if ref.kind == ARCHIVE:
@@ -110,7 +105,7 @@ def _tied(reader: "Reader", ref: SegmentRef, moment: int) -> pa.Table:
     return table
 
 
-def _archived(reader: "Reader", ref: SegmentRef, columns: list[str]) -> pa.Table:
+def _archived(reader: Reader, ref: SegmentRef, columns: list[str]) -> pa.Table:
     import pyarrow.parquet as pq
 
     table = pq.read_table(reader.state.path(ref.name, ".parquet"), columns=columns, partitioning=None).combine_chunks()

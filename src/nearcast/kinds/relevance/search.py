@@ -1,53 +1,91 @@
-"""Searches for the most relevant posts (Skype §3) over all segments, and what their scores are made of."""
+"""The most relevant posts (Skype §3), asked once: best first, ties by later time, then id."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 
-from nearcast.common.geo.distance import haversine_km
 from nearcast.kinds.relevance.idf import IdfSet
 from nearcast.kinds.relevance.kernels.relevant_posts import SLACK
 from nearcast.kinds.relevance.newest_posts import EVERYTHING, newest_posts
-from nearcast.kinds.relevance.query import RelevantQuery
-from nearcast.kinds.relevance.segment_search import Taste, scores_of, search_relevant
-from nearcast.reader.answer import Found, Hit, ordered, pick
-from nearcast.storage.dictionary import spelt
+from nearcast.kinds.relevance.query import HALF_WORLD_KM, RelevantQuery
+from nearcast.kinds.relevance.segment_search import Target, scores_of, search_relevant
+from nearcast.reader.answer import PostRows
+from nearcast.reader.current_answer import CurrentAnswer
+from nearcast.reader.post_order import Hit, ordered, rows_by_segment
+from nearcast.reader.reader import OpenSegment, Reader
+from nearcast.reader.roles import Options, PlanPart, SearchRole
+from nearcast.reader.select_text import SelectPart, exact_number
 from nearcast.storage.posts.question import NOTHING
-from nearcast.storage.posts.range_search import Looked
-
-if TYPE_CHECKING:
-    from nearcast.reader.reader import Opened, Reader
+from nearcast.storage.posts.range_search import SegmentScan
+from nearcast.storage.subscriptions.rows import Rows
 
 
-def find_relevant(reader: "Reader", query: RelevantQuery, version: int | None = None) -> Found:
-    """The k posts of highest score, ties by later time, then id; by a version of the idf, the newest unless given."""
+@dataclass(frozen=True, kw_only=True)
+class RelevantRows(PostRows):
+    """Posts with their `score`; `idf` is the version of the term statistics that the scores come from."""
+
+    idf: int
+
+    @property
+    def footnote(self) -> str:
+        return f"scores by version {self.idf} of the idf"
+
+
+class RelevanceSearch(SearchRole):
+    options: ClassVar = {"idf": "a version of the idf is for ORDER BY RELEVANCE: this search has no scores"}
+
+    def answer(self, reader: Reader, query: RelevantQuery, options: Options) -> RelevantRows:
+        return most_relevant(reader, query, options.get("idf"))
+
+    def explain(self, reader: Reader, query: RelevantQuery, answer: RelevantRows) -> PlanPart:
+        from nearcast.kinds.relevance.explain import explain_relevance
+
+        return explain_relevance(reader, query, answer)
+
+    def current(self, reader: Reader, query_id: str | int) -> CurrentAnswer | None:
+        from nearcast.kinds.relevance.current import current_relevant
+
+        return current_relevant(reader, query_id)
+
+    def select(self, rows: Rows, row: int, word: Callable[[int], str]) -> SelectPart:
+        lon, lat, k, alpha, reach, posts, window = rows.scoring[row].tolist()
+        terms = rows.words[rows.words_offsets[row] : rows.words_offsets[row + 1]].tolist()
+        words = " ".join(word(term) for term in terms)
+        far = "" if reach == HALF_WORLD_KM else f", {exact_number(reach)} km"
+        length = f"{int(posts)} POSTS" if posts else f"{window / 1e6:.15g} SECONDS"
+        place = f"POINT({exact_number(lon)}, {exact_number(lat)})"
+        call = f"RELEVANCE({place}, '{words}', {exact_number(alpha)}{far})"
+        return SelectPart(after=f" ORDER BY {call} DESC LIMIT {int(k)} WINDOW {length}")
+
+
+def most_relevant(reader: Reader, query: RelevantQuery, version: int | None = None) -> RelevantRows:
+    """The k posts of highest score by a version of the idf, the newest unless given."""
     versions = IdfSet(reader.state, reader.manifest)
     idf = versions.newest() if version is None else versions.at(version)
-    taste, question = Taste.of(query, idf), reader.question(query)
+    target, question = Target.of(query, idf), reader.question(query)
     cut = EVERYTHING if query.window_posts is None else newest_posts(reader, query.window_posts)
     question = replace(question, since=max(question.since, cut.since))
-    opened = sorted(reader.segments(question, query.columns), key=lambda each: -len(each.segment))
-    k = min(query.k, sum(len(each.segment) for each in opened))
+    segments = sorted(reader.segments(question, query.columns), key=lambda each: -len(each.segment))
+    k = min(query.k, sum(len(each.segment) for each in segments))
     best = np.full(max(1, k), np.inf)
-    parts: list[tuple[Opened, np.ndarray, np.ndarray]] = []
-    looked: list[tuple[str, Looked]] = []
-    for each in opened:
-        found = search_relevant(each.segment, question, taste, best, cut.hidden(each))
-        looked.append((each.ref.name, found.looked))
-        parts.append((each, found.rows, found.scores))
+    parts: list[tuple[OpenSegment, np.ndarray, np.ndarray]] = []
+    scans: list[tuple[str, SegmentScan]] = []
+    for each in segments:
+        candidates = search_relevant(each.segment, question, target, best, cut.hidden(each))
+        scans.append((each.ref.name, candidates.scan))
+        parts.append((each, candidates.rows, candidates.scores))
     hits: list[Hit] = []
     scores = [np.empty(0)]
     for each, rows, near in parts:
         rows = rows[near >= -best[0] - 2 * SLACK]
         if len(rows):
             hits.append((each.segment, rows))
-            scores.append(scores_of(each.segment, rows, taste)[0])
+            scores.append(scores_of(each.segment, rows, target)[0])
     order, score = best_first(hits, np.concatenate(scores), k)
-    return Found(
-        pick(hits, order), query.columns, reader.effort(question, lambda: looked), score=score, idf=idf.version
-    )
+    effort = reader.effort(question, lambda: scans)
+    return RelevantRows(rows_by_segment(hits, order), query.columns, effort, {"score": score}, idf=idf.version)
 
 
 def best_first(hits: Sequence[Hit], scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -63,34 +101,4 @@ def best_first(hits: Sequence[Hit], scores: np.ndarray, k: int) -> tuple[np.ndar
     return order, scores[order]
 
 
-@dataclass(frozen=True)
-class ScoreParts:
-    """What the score of a post is made of; `words` are those that it shares, each with its weight in the query and in
-    the post.
-    """
-
-    score: float
-    nearness: float
-    km: float
-    cosine: float
-    words: tuple[tuple[str, float, float], ...]
-
-
-def score_parts(reader: "Reader", query: RelevantQuery, found: Found) -> list[ScoreParts]:
-    """Of each post of an answer, in its order."""
-    assert found.idf is not None
-    taste = Taste.of(query, IdfSet(reader.state, reader.manifest).at(found.idf))
-    asked = dict(zip(taste.words.tolist(), taste.weights.tolist(), strict=True))
-    spelling = dict(zip(asked, spelt(reader.dictionary, taste.words), strict=True))
-    out: dict[int, ScoreParts] = {}
-    for each in found.picked:
-        posts = each.segment.columns(each.rows)
-        terms, offsets, weights = taste.idf.weigh(posts.terms, posts.offsets)
-        parts = zip(*(values.tolist() for values in scores_of(each.segment, each.rows, taste)), strict=True)
-        for n, (place, (score, near, alike)) in enumerate(zip(each.places.tolist(), parts, strict=True)):
-            own = slice(offsets[n], offsets[n + 1])
-            theirs = zip(terms[own].tolist(), weights[own].tolist(), strict=True)
-            shared = tuple((spelling[term], asked[term], weight) for term, weight in theirs if term in asked)
-            km = haversine_km(taste.lon, taste.lat, float(posts.lon[n]), float(posts.lat[n]))
-            out[place] = ScoreParts(score, near, km, alike, shared)
-    return [out[place] for place in sorted(out)]
+ROLE = RelevanceSearch()

@@ -23,7 +23,7 @@ from nearcast.storage.posts.kernels.blocks import runs_touched
 from nearcast.storage.posts.kernels.postings import rows_in_runs
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import ANYTHING, NOTHING, Question, words_in
-from nearcast.storage.posts.range_search import Looked, search_range
+from nearcast.storage.posts.range_search import SegmentScan, search_range
 
 LONG = 2_000  # posts of a list, from which on it is read by place
 SEEDED = 20_000  # from here on a few near posts are tried first, for what they rule out
@@ -34,8 +34,8 @@ NO_BOUND = -np.inf
 
 
 @dataclass(frozen=True)
-class Taste:
-    """Who asks: a place, alpha, reach, and words as a vector of unit length by one version of the idf."""
+class Target:
+    """What is asked for: a place, alpha, reach, and words as a vector of unit length by one version of the idf."""
 
     lon: float
     lat: float
@@ -46,20 +46,20 @@ class Taste:
     idf: Idf
 
     @classmethod
-    def of(cls, query: RelevantQuery, idf: Idf) -> "Taste":
-        given = np.array(query.words, np.uint64)
-        words, _, weights = idf.weigh(given, np.array([0, len(given)]))
+    def of(cls, query: RelevantQuery, idf: Idf) -> "Target":
+        terms = np.array(query.words, np.uint64)
+        words, _, weights = idf.weigh(terms, np.array([0, len(terms)]))
         at = float(query.lon), float(query.lat)
         return cls(*at, float(query.alpha), float(query.reach_km), frozen(words), frozen(weights), idf)
 
 
 @dataclass(frozen=True)
-class Relevant:
+class RelevantHits:
     """Rows that may be among the k best, with scores that are right but for SLACK."""
 
     rows: np.ndarray
     scores: np.ndarray
-    looked: Looked
+    scan: SegmentScan
 
 
 @dataclass(frozen=True)
@@ -84,51 +84,53 @@ def known_of(segment: PostSegment, idf: Idf) -> Known:
 
 
 def search_relevant(
-    segment: PostSegment, question: Question, taste: Taste, best: np.ndarray, gone: np.ndarray = NOTHING
-) -> Relevant:
+    segment: PostSegment, question: Question, target: Target, best: np.ndarray, gone: np.ndarray = NOTHING
+) -> RelevantHits:
     """All posts of the segment that have one of the words and may be among the k best.
 
     `best` is a heap of the k greatest scores over all segments, negated, the least of them first; it is kept up.
     """
-    search = _Search(segment, question, taste, best, gone)
+    search = _Search(segment, question, target, best, gone)
     if not len(search.codes):
-        return Relevant(NOTHING, np.empty(0), Looked(len(segment), "vocabulary", "no post has the words", 0))
+        return RelevantHits(NOTHING, np.empty(0), SegmentScan(len(segment), "vocabulary", "no post has the words", 0))
     words = search.conditions
     if words.impossible:
-        return Relevant(NOTHING, np.empty(0), Looked(len(segment), "vocabulary", "no post has the words asked for", 0))
+        return RelevantHits(
+            NOTHING, np.empty(0), SegmentScan(len(segment), "vocabulary", "no post has the words asked for", 0)
+        )
     rarer = len(words.drivers) > 0 and words.frequency * RARER < LONG + segment.counts[search.codes].sum()
     if question.predicates or rarer:
         return search.conditions_first()
     return search.lists() if segment.listed else search.scan()
 
 
-def scores_of(segment: PostSegment, rows: np.ndarray, taste: Taste) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def scores_of(segment: PostSegment, rows: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(score, nearness, cosine) of some posts, exactly."""
     posts = segment.columns(rows)
-    vectors = taste.idf.weigh(posts.terms, posts.offsets)
-    asked = (taste.lon, taste.lat, taste.alpha, taste.reach, taste.words, taste.weights)
+    vectors = target.idf.weigh(posts.terms, posts.offsets)
+    asked = (target.lon, target.lat, target.alpha, target.reach, target.words, target.weights)
     return true_scores(*(*asked, posts.lon, posts.lat, *(frozen(each) for each in vectors)))
 
 
 class _Search:
     def __init__(
-        self, segment: PostSegment, question: Question, taste: Taste, best: np.ndarray, gone: np.ndarray
+        self, segment: PostSegment, question: Question, target: Target, best: np.ndarray, gone: np.ndarray
     ) -> None:
-        self.segment, self.question, self.taste, self.best, self.gone = segment, question, taste, best, gone
-        codes = segment.codes_of(taste.words)
-        order = np.argsort(-taste.weights, kind="stable")
+        self.segment, self.question, self.target, self.best, self.gone = segment, question, target, best, gone
+        codes = segment.codes_of(target.words)
+        order = np.argsort(-target.weights, kind="stable")
         order = order[codes[order] >= 0]
         self.conditions = words_in(question, segment)
-        self.codes, self.pulls = frozen(codes[order].astype(np.int64)), frozen(taste.weights[order])
-        known = known_of(segment, taste.idf)
-        idf = taste.idf
+        self.codes, self.pulls = frozen(codes[order].astype(np.int64)), frozen(target.weights[order])
+        known = known_of(segment, target.idf)
+        idf = target.idf
         self.weighing = (known.rarity, known.lengths, segment.terms, frozen(idf.term), idf.rarity(), idf.unknown)
-        rarity = _weights(idf, taste.words[order])
+        rarity = _weights(idf, target.words[order])
         self.most = np.cumsum((self.pulls * rarity)[::-1])[::-1]  # inner products of posts with words from there on
         self.caps = np.minimum(1.0, np.sqrt(np.cumsum((self.pulls**2)[::-1])[::-1]) * (1 + SLACK))
         self.tried = 0
 
-    def lists(self) -> Relevant:
+    def lists(self) -> RelevantHits:
         """List by list."""
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         read, skipped = 0, 0
@@ -138,7 +140,7 @@ class _Search:
             floor = -self.best[0]
             if floor == NO_BOUND and count > SEEDED:
                 floor = self.seed(first)
-            if self.taste.alpha + (1.0 - self.taste.alpha) * cap < floor - SLACK:
+            if self.target.alpha + (1.0 - self.target.alpha) * cap < floor - SLACK:
                 skipped = len(self.codes) - first
                 break
             rows = self.listed(code, self.radius(floor, cap)) if count > LONG else self.listed(code)
@@ -146,25 +148,25 @@ class _Search:
             parts.append(self.among(rows, first, floor, self.best))
         rows, scores = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else (NOTHING, np.empty(0))
         why = f"{read:,} posts read from {len(self.codes) - skipped:,} lists, {skipped:,} lists left out"
-        return Relevant(rows, scores, Looked(len(self.segment), "words first", why, self.tried))
+        return RelevantHits(rows, scores, SegmentScan(len(self.segment), "words first", why, self.tried))
 
-    def scan(self) -> Relevant:
+    def scan(self) -> RelevantHits:
         """A fresh segment has no lists."""
         rows, scores = self.among(self.segment.all_rows, 0, NO_BOUND, self.best)
-        return Relevant(rows, scores, Looked(len(self.segment), "scan", "fresh: all posts", self.tried))
+        return RelevantHits(rows, scores, SegmentScan(len(self.segment), "scan", "fresh: all posts", self.tried))
 
-    def conditions_first(self) -> Relevant:
+    def conditions_first(self) -> RelevantHits:
         """The posts that satisfy the conditions, and have one of the words where that can be said along with them."""
-        hits = search_range(self.segment, _with_one_of(self.question, self.taste.words), self.gone)
+        hits = search_range(self.segment, _with_one_of(self.question, self.target.words), self.gone)
         self.conditions, self.gone = ANYTHING, NOTHING  # which are met
         rows, scores = self.among(hits.rows, 0, NO_BOUND, self.best)
-        return Relevant(rows, scores, replace(hits.looked, why=f"conditions first: {hits.looked.why}"))
+        return RelevantHits(rows, scores, replace(hits.scan, why=f"conditions first: {hits.scan.why}"))
 
     def among(self, rows: np.ndarray, first: int, floor: float, best: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not len(rows):
             return NOTHING, np.empty(0)
-        taste, bounds = self.taste, (float(self.most[first]), float(self.caps[first]), float(floor))
-        asked = (best, taste.lon, taste.lat, taste.alpha, taste.reach, self.codes, self.pulls)
+        target, bounds = self.target, (float(self.most[first]), float(self.caps[first]), float(floor))
+        asked = (best, target.lon, target.lat, target.alpha, target.reach, self.codes, self.pulls)
         conditions = (*self.question.place, self.conditions.code, *self.question.time)
         checks = (*self.segment.columns_for_checks, self.gone, *conditions)
         found, scores, read = relevant_among(*(rows, first, *bounds, *asked, *self.weighing, *checks))
@@ -177,7 +179,7 @@ class _Search:
         km, wanted = NEAREST_KM, PLENTY * len(self.best) * size / count
         while True:
             begins, ends, touched = self.runs(km)
-            if self.question.kind or touched >= min(wanted, size) or km > self.taste.reach:
+            if self.question.kind or touched >= min(wanted, size) or km > self.target.reach:
                 break
             km *= WIDER
         rows = self.in_runs(int(self.codes[first]), begins, ends)
@@ -187,17 +189,17 @@ class _Search:
 
     def radius(self, floor: float, cap: float) -> float:
         """Farther posts score less than `floor`, whatever their words; at least the reach where there is no such."""
-        alpha = self.taste.alpha
+        alpha = self.target.alpha
         missing = floor - SLACK - (1.0 - alpha) * cap
-        return self.taste.reach * (alpha - missing) / alpha if missing > 0 else np.inf
+        return self.target.reach * (alpha - missing) / alpha if missing > 0 else np.inf
 
     def runs(self, km: float) -> tuple[np.ndarray, np.ndarray, int]:
         """Runs of rows of the blocks that touch the question's region and time; where it asks for no region, those in a
         circle.
         """
         place = self.question.place
-        if not self.question.kind and km < self.taste.reach:
-            kind, box, shape = regions.encode(Circle(self.taste.lon, self.taste.lat, km * (1 + SLACK) + SLACK))
+        if not self.question.kind and km < self.target.reach:
+            kind, box, shape = regions.encode(Circle(self.target.lon, self.target.lat, km * (1 + SLACK) + SLACK))
             place = (int(kind), *box, frozen(np.array(shape, np.float64)))
         begins, ends, touched = runs_touched(*(len(self.segment), *self.segment.tree, *place, *self.question.time))
         return begins, ends, int(touched)

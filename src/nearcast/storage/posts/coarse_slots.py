@@ -31,7 +31,7 @@ ROWS = 180  # of cells
 
 
 @dataclass(frozen=True)
-class Counted:
+class BoundedCounts:
     """Counts that are estimates, each with what it is at least and at most."""
 
     estimate: np.ndarray
@@ -45,9 +45,9 @@ class Tally:
     not among them occurs in at most `unlisted` posts.
     """
 
-    posts: Counted
+    posts: BoundedCounts
     terms: np.ndarray
-    by_term: Counted
+    by_term: BoundedCounts
     unlisted: int
 
 
@@ -130,13 +130,13 @@ class CoarseSlots:
         share = np.where(meets & middle, np.maximum(overlap, 0) / (self.end - self.begin), 0.0)
         sure = covered & (question.since <= self.begin) & (self.end <= question.until)
         maybe = meets & (self.begin < question.until) & (self.end > question.since)
-        posts = _counted(
+        posts = _bounded(
             np.array([(self.posts * share).sum()]), self.posts[sure].sum(keepdims=True),
             self.posts[maybe].sum(keepdims=True),
         )  # fmt: skip
         return Tally(posts, *self._terms(share, sure, maybe))
 
-    def _terms(self, share: np.ndarray, sure: np.ndarray, maybe: np.ndarray) -> tuple[np.ndarray, Counted, int]:
+    def _terms(self, share: np.ndarray, sure: np.ndarray, maybe: np.ndarray) -> tuple[np.ndarray, BoundedCounts, int]:
         held = self.summaries
         unlisted = int(held.rest[maybe].sum())
         some = np.flatnonzero(maybe[held.group])
@@ -148,7 +148,7 @@ class CoarseSlots:
 
         least = total(np.where(sure[group], counts - held.errors[some], 0)).astype(np.int64)
         most = total(counts - held.rest[group]).astype(np.int64) + unlisted
-        return terms, _counted(total(counts * share[group]), least, most), unlisted
+        return terms, _bounded(total(counts * share[group]), least, most), unlisted
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -172,5 +172,5 @@ def cells_of(lon: np.ndarray, lat: np.ndarray) -> np.ndarray:
     return column + np.minimum(np.floor(lat).astype(np.int64) + ROWS // 2, ROWS - 1) * COLUMNS
 
 
-def _counted(estimate: np.ndarray, at_least: np.ndarray, at_most: np.ndarray) -> Counted:
-    return Counted(np.clip(np.rint(estimate).astype(np.int64), at_least, at_most), at_least, at_most)
+def _bounded(estimate: np.ndarray, at_least: np.ndarray, at_most: np.ndarray) -> BoundedCounts:
+    return BoundedCounts(np.clip(np.rint(estimate).astype(np.int64), at_least, at_most), at_least, at_most)

@@ -20,12 +20,11 @@ import pyarrow as pa
 
 from nearcast.common.arrays import chunk, frozen, numbers
 from nearcast.common.post_schema import ATTRIBUTE_KINDS, attribute_column
-from nearcast.kinds.aggregates.groups import TIME
 from nearcast.storage.posts.attributes import satisfied
 from nearcast.storage.posts.derived import attributes_of
 from nearcast.storage.posts.kernels.grouping import picked, tally
 from nearcast.storage.posts.post_segment import ATTRIBUTE_BLOCK, PostSegment
-from nearcast.storage.posts.values import NO_STRINGS, Values
+from nearcast.storage.posts.values import NO_STRINGS, TIME, Values
 
 MOST_BYTES = 1 << 29
 WORTH = 4  # a whole column costs no more than one of so many of its blocks, read one by one, or of its values derived

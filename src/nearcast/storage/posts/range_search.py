@@ -21,14 +21,14 @@ from nearcast.storage.posts.kernels.range_search import range_rows
 from nearcast.storage.posts.kernels.segment_group import range_in
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NOTHING, Question, Words, words_in
-from nearcast.storage.posts.segment_group import Several, words_in_several
+from nearcast.storage.posts.segment_group import SegmentGroup, words_in_group
 from nearcast.storage.posts.shortcuts import Candidates, is_short, shortcut
 
 METHODS = ("place first", "words first", "words in place")
 
 
 @dataclass(frozen=True)
-class Looked:
+class SegmentScan:
     """How a segment was searched: for EXPLAIN."""
 
     rows: int
@@ -40,63 +40,63 @@ class Looked:
 @dataclass(frozen=True)
 class Hits:
     rows: np.ndarray
-    looked: Looked
+    scan: SegmentScan
 
 
 def search_range(segment: PostSegment, question: Question, gone: np.ndarray = NOTHING) -> Hits:
     """The rows that satisfy the question, ascending; `gone` are deleted rows, ascending."""
     words = words_in(question, segment)
     if words.impossible:
-        return Hits(NOTHING, Looked(len(segment), "vocabulary", "no post has the words", 0))
+        return Hits(NOTHING, SegmentScan(len(segment), "vocabulary", "no post has the words", 0))
     first = shortcut(segment, question, words)
     hits = _rows(segment, question, words, gone) if first is None else _checked(segment, question, words, gone, first)
     rest = question.predicate_list
     if first is not None and first.settled is not None:
         rest = [each for each in rest if each is not first.settled]
     if rest and len(hits.rows):
-        return Hits(hits.rows[_satisfy(segment, rest, hits.rows)], hits.looked)
+        return Hits(hits.rows[_satisfy(segment, rest, hits.rows)], hits.scan)
     return hits
 
 
 @dataclass(frozen=True)
-class HitsInSeveral:
+class GroupHits:
     """Of those segments that have any, its number and the rows that satisfy the question, ascending, in the order in
-    which the segments were asked for; `looked` tells of each that was searched, by its number.
+    which the segments were asked for; `scans` tells how each was searched, by its number.
     """
 
     hits: list[tuple[int, np.ndarray]]
-    looked: Callable[[], dict[int, Looked]]
+    scans: Callable[[], dict[int, SegmentScan]]
 
 
-def search_range_in(several: Several, chosen: np.ndarray, question: Question) -> HitsInSeveral:
-    """As `search_range`, in several segments by few calls; those that a shortcut may serve better one by one."""
-    reached = chosen[several.reached(chosen, question)]
-    words = words_in_several(question, several, reached)
-    short = is_short(question, several.rows[words.chosen], *several.times[words.chosen].T)
+def search_range_in(group: SegmentGroup, members: np.ndarray, question: Question) -> GroupHits:
+    """As `search_range`, in some members of a group by few calls; those that a shortcut may serve better one by one."""
+    reached = members[group.reached(members, question)]
+    words = words_in_group(question, group, reached)
+    short = is_short(question, group.rows[words.members], *group.times[words.members].T)
     alone = words.together | short | bool(question.predicates)
-    single = {n: search_range(several[n], question, several.gone[n]) for n in words.chosen[alone].tolist()}
+    single = {n: search_range(group[n], question, group.gone[n]) for n in words.members[alone].tolist()}
     if single:
         words = words[np.flatnonzero(~alone)]
-    rows, bounds, facts = range_in(*(several.table, words.chosen, *words.for_kernels, *question.place, *question.time))
-    numbers, counts = words.chosen.tolist(), np.diff(bounds)
+    rows, bounds, facts = range_in(*(group.table, words.members, *words.for_kernels, *question.place, *question.time))
+    numbers, counts = words.members.tolist(), np.diff(bounds)
     found = {numbers[n]: rows[bounds[n] : bounds[n + 1]] for n in np.flatnonzero(counts).tolist()}
     if single:
         found |= {n: hits.rows for n, hits in single.items() if len(hits.rows)}
-        found = {n: found[n] for n in chosen.tolist() if n in found}
+        found = {n: found[n] for n in members.tolist() if n in found}
 
-    def looked() -> dict[int, Looked]:
-        out = left_out(several, chosen, reached)
-        out |= {n: hits.looked for n, hits in single.items()}
-        each = zip(numbers, words.frequency(several), words.driven, facts.tolist(), strict=True)
-        return out | {n: _told(several[n], frequency, driven, *told) for n, frequency, driven, told in each}
+    def scans() -> dict[int, SegmentScan]:
+        out = unsearched(group, members, reached)
+        out |= {n: hits.scan for n, hits in single.items()}
+        each = zip(numbers, words.frequency(group), words.driven, facts.tolist(), strict=True)
+        return out | {n: _scan_of(group[n], frequency, driven, *more) for n, frequency, driven, more in each}
 
-    return HitsInSeveral(list(found.items()), looked)
+    return GroupHits(list(found.items()), scans)
 
 
-def left_out(several: Several, chosen: np.ndarray, reached: np.ndarray) -> dict[int, Looked]:
+def unsearched(group: SegmentGroup, members: np.ndarray, reached: np.ndarray) -> dict[int, SegmentScan]:
     """Of segments that were asked for and not searched, why: those that were reached lack the words."""
-    out = {n: Looked(len(several[n]), "bounds", "no post in the place and the time", 0) for n in chosen.tolist()}
-    return out | {n: Looked(len(several[n]), "vocabulary", "no post has the words", 0) for n in reached.tolist()}
+    out = {n: SegmentScan(len(group[n]), "bounds", "no post in the place and the time", 0) for n in members.tolist()}
+    return out | {n: SegmentScan(len(group[n]), "vocabulary", "no post has the words", 0) for n in reached.tolist()}
 
 
 def meets_predicates(segment: PostSegment, question: Question, rows: np.ndarray) -> np.ndarray:
@@ -126,22 +126,22 @@ def _checked(segment: PostSegment, question: Question, words: Words, gone: np.nd
     if question.kind or len(words.code) or len(gone) or not timely:
         checks = (*segment.columns_for_checks, gone, *question.place, words.code, *question.time)
         rows = check_rows(*(rows, *checks))
-    return Hits(rows, Looked(len(segment), first.method, first.why, len(first.rows)))
+    return Hits(rows, SegmentScan(len(segment), first.method, first.why, len(first.rows)))
 
 
 def _rows(segment: PostSegment, question: Question, words: Words, gone: np.ndarray) -> Hits:
     checks = (*segment.columns_for_checks, gone, *question.place, words.code, *question.time)
     index = (len(segment), words.drivers, words.enough, segment.counts, *segment.inverted, *segment.tree)
     rows, *facts = range_rows(*(*index, *checks))
-    return Hits(rows, _told(segment, words.frequency, len(words.drivers) > 0, *facts))
+    return Hits(rows, _scan_of(segment, words.frequency, len(words.drivers) > 0, *facts))
 
 
-def _told(
+def _scan_of(
     segment: PostSegment, frequency: int, driven: bool, method: int, touched: int, runs: int, candidates: int
-) -> Looked:
+) -> SegmentScan:
     size = len(segment)
     why = f"{touched:,} of {size:,} posts in {runs:,} runs of blocks touched"
     if not segment.listed:
-        return Looked(size, "scan", f"fresh: {why}", candidates)
+        return SegmentScan(size, "scan", f"fresh: {why}", candidates)
     lists = f"{frequency:,} posts in the lists" if driven else "no word to start from"
-    return Looked(size, METHODS[method], f"{lists}, {why}", candidates)
+    return SegmentScan(size, METHODS[method], f"{lists}, {why}", candidates)

@@ -17,7 +17,7 @@ from nearcast.storage.posts.shortcuts import reads_together
 from nearcast.storage.subscriptions.rows import take_lists
 
 
-class Several:
+class SegmentGroup:
     """Segments by number. A number may be given a segment at any time; only numbers that have one are searched.
 
     Threads may give and search at once: what a number is given first it keeps, so that no array that a search reads can
@@ -34,11 +34,11 @@ class Several:
         self._lock = Lock()
 
     @classmethod
-    def of(cls, segments: Sequence[PostSegment], gone: Sequence[np.ndarray]) -> "Several":
-        several = cls(len(segments))
+    def of(cls, segments: Sequence[PostSegment], gone: Sequence[np.ndarray]) -> "SegmentGroup":
+        group = cls(len(segments))
         for number, (segment, rows) in enumerate(zip(segments, gone, strict=True)):
-            several.hold(number, segment, rows)
-        return several
+            group.hold(number, segment, rows)
+        return group
 
     def hold(self, number: int, segment: PostSegment, gone: np.ndarray = NOTHING) -> None:
         """`gone` are the deleted rows of the segment, ascending. A number that has a segment keeps it."""
@@ -51,12 +51,12 @@ class Several:
                 self.times[number] = segment.times[-2:]
             self.held[number] = True
 
-    def copy(self) -> "Several":
+    def copy(self) -> "SegmentGroup":
         """To which more can be given, the numbers being the same."""
-        several = Several(len(self.segments))
+        group = SegmentGroup(len(self.segments))
         for number in np.flatnonzero(self.held).tolist():
-            several.hold(number, self[number], self.gone[number])
-        return several
+            group.hold(number, self[number], self.gone[number])
+        return group
 
     def __len__(self) -> int:
         return len(self.segments)
@@ -71,9 +71,9 @@ class Several:
         """How many posts each has."""
         return self._table[:, 0]
 
-    def reached(self, chosen: np.ndarray, question: Question) -> np.ndarray:
-        """Which of the chosen may have posts in the place and the time of a question, by their bounds."""
-        return within_reach(*(self.table, frozen(chosen), *question.place, *question.time))
+    def reached(self, members: np.ndarray, question: Question) -> np.ndarray:
+        """Which of the members may have posts in the place and the time of a question, by their bounds."""
+        return within_reach(*(self.table, frozen(members), *question.place, *question.time))
 
 
 def _whereabouts(segment: PostSegment, gone: np.ndarray) -> list[int]:
@@ -88,12 +88,12 @@ def _whereabouts(segment: PostSegment, gone: np.ndarray) -> list[int]:
 
 
 @dataclass(frozen=True)
-class WordsInSeveral:
-    """The words of a question in the chosen segments, as kernels take them: what `storage.posts.question.Words` says of
-    each, end to end.
+class GroupWords:
+    """The words of a question in some members of a group, as kernels take them: what
+    `storage.posts.question.Words` says of each, end to end.
     """
 
-    chosen: np.ndarray
+    members: np.ndarray
     drivers: np.ndarray
     driver_bounds: np.ndarray
     codes: np.ndarray
@@ -108,47 +108,47 @@ class WordsInSeveral:
     def for_kernels(self) -> tuple[np.ndarray, ...]:
         return self.drivers, self.driver_bounds, self.codes, self.code_bounds, self.enough
 
-    def __getitem__(self, some: np.ndarray) -> "WordsInSeveral":
-        """Those of some of the segments, by their places among the chosen."""
+    def __getitem__(self, some: np.ndarray) -> "GroupWords":
+        """Those of some of the segments, by their places among the members."""
         drivers, driver_bounds = take_lists(self.drivers, self.driver_bounds, some)
         codes, code_bounds = take_lists(self.codes, self.code_bounds, some)
-        chosen, enough, together = self.chosen[some], self.enough[some], self.together[some]
-        return WordsInSeveral(chosen, drivers, driver_bounds, codes, code_bounds, enough, together)
+        members, enough, together = self.members[some], self.enough[some], self.together[some]
+        return GroupWords(members, drivers, driver_bounds, codes, code_bounds, enough, together)
 
     @property
     def driven(self) -> list[bool]:
         """Which of them have a word to start from."""
         return (np.diff(self.driver_bounds) > 0).tolist()
 
-    def frequency(self, several: Several) -> list[int]:
+    def frequency(self, group: SegmentGroup) -> list[int]:
         """Of each segment, in how many posts of it the drivers are, added up."""
-        parts = zip(self.chosen.tolist(), pairwise(self.driver_bounds.tolist()), strict=True)
-        return [int(several[n].counts[self.drivers[a:b]].sum()) for n, (a, b) in parts]
+        parts = zip(self.members.tolist(), pairwise(self.driver_bounds.tolist()), strict=True)
+        return [int(group[n].counts[self.drivers[a:b]].sum()) for n, (a, b) in parts]
 
 
-def words_in_several(question: Question, several: Several, chosen: np.ndarray) -> WordsInSeveral:
-    """Without those of the chosen of which no post can have the words."""
+def words_in_group(question: Question, group: SegmentGroup, members: np.ndarray) -> GroupWords:
+    """Without those of the members of which no post can have the words."""
     if not question.has_words:
-        none = np.zeros(len(chosen) + 1, np.int64)
-        no = np.zeros(len(chosen), np.bool_)
-        return WordsInSeveral(chosen, NOTHING, none, NO_CODE, none, no, no)
-    codes = codes_in(several.table, frozen(chosen), question.terms)
+        none = np.zeros(len(members) + 1, np.int64)
+        no = np.zeros(len(members), np.bool_)
+        return GroupWords(members, NOTHING, none, NO_CODE, none, no, no)
+    codes = codes_in(group.table, frozen(members), question.terms)
     if question.is_one_word:
         known = codes[:, 0] >= 0
-        chosen, drivers = chosen[known], codes[known, 0]
-        each = np.arange(len(chosen) + 1)
-        code = np.full((len(chosen), 2), ONE_WORD, np.uint64)
+        members, drivers = members[known], codes[known, 0]
+        each = np.arange(len(members) + 1)
+        code = np.full((len(members), 2), ONE_WORD, np.uint64)
         code[:, 1] = drivers
-        no = np.zeros(len(chosen), np.bool_)
-        return WordsInSeveral(chosen, drivers, each, code.ravel(), 2 * each, ~no, no)
-    found = [words_of(question, row, several[n].counts) for n, row in zip(chosen.tolist(), codes.tolist(), strict=True)]
+        no = np.zeros(len(members), np.bool_)
+        return GroupWords(members, drivers, each, code.ravel(), 2 * each, ~no, no)
+    found = [words_of(question, row, group[n].counts) for n, row in zip(members.tolist(), codes.tolist(), strict=True)]
     possible = [n for n, words in enumerate(found) if not words.impossible]
     found = [found[n] for n in possible]
     drivers, driver_bounds = _end_to_end([words.drivers for words in found], np.int64)
     code, code_bounds = _end_to_end([words.code for words in found], np.uint64)
     enough = np.array([words.enough for words in found], np.bool_)
     together = np.array([reads_together(words) for words in found], np.bool_)
-    return WordsInSeveral(chosen[possible], drivers, driver_bounds, code, code_bounds, enough, together)
+    return GroupWords(members[possible], drivers, driver_bounds, code, code_bounds, enough, together)
 
 
 def _end_to_end(parts: Sequence[np.ndarray], kind: type) -> tuple[np.ndarray, np.ndarray]:

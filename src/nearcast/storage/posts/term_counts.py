@@ -19,8 +19,8 @@ from nearcast.storage.posts.kernels.head_words import HEAD
 from nearcast.storage.posts.kernels.segment_group import add_in, codes_in, count_in, greatest_in, posts_with, terms_from
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NO_CODE, NOTHING, Question
-from nearcast.storage.posts.range_search import Looked, left_out, search_range_in
-from nearcast.storage.posts.segment_group import Several
+from nearcast.storage.posts.range_search import SegmentScan, search_range_in, unsearched
+from nearcast.storage.posts.segment_group import SegmentGroup
 
 SMALL = 20  # a segment with fewer than one of so many posts is a small one
 FEW_WANTED = HEAD // 2  # words, for which the HEAD of most segments is likely to do
@@ -41,13 +41,13 @@ MOST = {Counting.SOME: COMMON, Counting.MORE: FREQUENT, Counting.ALL: 1 << 62}  
 
 @dataclass(frozen=True)
 class CountedTerms:
-    """What some segments count, those of the `chosen` in which there were posts: over how many posts each (`posts`),
+    """What some segments count, those in which there were posts: over how many posts each (`posts`),
     and in `counts`, from `begins` to `ends`, by code, with a last place for the codes it does not count. Codes below
     `exact` have their counts, the others at most so many; those that are not counted at most `most_uncounted`.
-    `effort` is what it took, in tables added; `looked` tells of all chosen, by their numbers.
+    `effort` is what it took, in tables added; `scans` tells how each member was searched, by its number.
     """
 
-    several: Several
+    group: SegmentGroup
     question: Question
     counting: Counting
     numbers: np.ndarray
@@ -58,7 +58,7 @@ class CountedTerms:
     exact: np.ndarray
     most_uncounted: np.ndarray
     effort: float
-    looked: Callable[[], dict[int, Looked]]
+    scans: Callable[[], dict[int, SegmentScan]]
 
     @property
     def counted(self) -> np.ndarray:
@@ -72,14 +72,14 @@ class CountedTerms:
 
     @property
     def _for_kernels(self) -> tuple[np.ndarray, ...]:
-        return self.several.table, frozen(self.numbers), self.counts, self.begins, self.ends
+        return self.group.table, frozen(self.numbers), self.counts, self.begins, self.ends
 
     def greatest(self, some: np.ndarray) -> np.ndarray:
         """The greatest count of some of the segments, 0 of others."""
         return np.asarray(greatest_in(*(*self._for_kernels[2:], some)))
 
     def leave_out(self, terms: np.ndarray) -> None:
-        codes = codes_in(self.several.table, frozen(self.numbers), terms)
+        codes = codes_in(self.group.table, frozen(self.numbers), terms)
         held = (codes >= 0) & (codes < self.counted[:, None])
         self.counts[(codes + self.begins[:, None])[held]] = 0
 
@@ -96,7 +96,7 @@ class CountedTerms:
         """Add the counts of such as `add_known` returns, looked up one by one."""
         segments, wanted, codes = missing
         asked = (NO_CODE, *self.question.place, *self.question.time)
-        found = posts_with(*(self.several.table, frozen(self.numbers[segments]), frozen(codes), *asked))
+        found = posts_with(*(self.group.table, frozen(self.numbers[segments]), frozen(codes), *asked))
         np.add.at(sums, wanted, found)
 
     def loose(self, missing: np.ndarray) -> np.ndarray:
@@ -125,52 +125,52 @@ def count_terms(
     counting: Counting = Counting.MORE,
 ) -> CountedTerms:
     """`count_terms_in` one segment."""
-    return count_terms_in(Several.of([segment], [gone]), np.zeros(1, np.int64), question, counting)
+    return count_terms_in(SegmentGroup.of([segment], [gone]), np.zeros(1, np.int64), question, counting)
 
 
 def count_terms_in(
-    several: Several, chosen: np.ndarray, question: Question, counting: Counting = Counting.MORE
+    group: SegmentGroup, members: np.ndarray, question: Question, counting: Counting = Counting.MORE
 ) -> CountedTerms:
     """In how many of the posts asked for each of the words that are to be counted of each segment occurs."""
     if question.has_words or question.predicates:
-        return _count_found(several, chosen, question)
-    reached = chosen[several.reached(chosen, question)]
-    words = np.array([len(several[n].terms) for n in reached.tolist()], np.int64)
-    sealed = np.array([several[n].sealed for n in reached.tolist()], np.bool_)
+        return _count_found(group, members, question)
+    reached = members[group.reached(members, question)]
+    words = np.array([len(group[n].terms) for n in reached.tolist()], np.int64)
+    sealed = np.array([group[n].sealed for n in reached.tolist()], np.bool_)
     short = sealed & (words > MOST[counting])
     bounds, counts = _room(np.where(short, MOST[counting], words))
     asked = (*question.place, *question.time, counting == Counting.SOME)
-    facts = count_in(*(several.table, frozen(reached), *asked, counts, frozen(bounds)))
+    facts = count_in(*(group.table, frozen(reached), *asked, counts, frozen(bounds)))
     posts, singly, added, loose, most_uncounted = facts.T
     exact = np.where(loose > 0, np.minimum(HEAD, np.diff(bounds) - 1), np.diff(bounds) - 1)
 
-    def looked() -> dict[int, Looked]:
-        out = left_out(several, chosen, NOTHING)
+    def scans() -> dict[int, SegmentScan]:
+        out = unsearched(group, members, NOTHING)
         for n, less, single, tables in zip(*(part.tolist() for part in (reached, short, singly, added)), strict=True):
-            size = len(several[n])
+            size = len(group[n])
             why = f"{tables:,} term tables, {single:,} of {size:,} posts one by one" + ("" if less else ", all words")
-            out[n] = Looked(size, "term tables" if tables else "place first", why, single)
+            out[n] = SegmentScan(size, "term tables" if tables else "place first", why, single)
         return out
 
     places = counts, bounds[:-1], bounds[1:], exact, most_uncounted
     effort = float(added.sum() + singly.sum() / POSTS_A_TABLE[counting])
-    whole = CountedTerms(several, question, counting, reached, posts, *places, effort, looked)
+    whole = CountedTerms(group, question, counting, reached, posts, *places, effort, scans)
     return whole.some(posts > 0)
 
 
-def _count_found(several: Several, chosen: np.ndarray, question: Question) -> CountedTerms:
+def _count_found(group: SegmentGroup, members: np.ndarray, question: Question) -> CountedTerms:
     """By the posts that a search finds."""
-    found = search_range_in(several, chosen, question)
-    bounds, counts = _room(np.array([len(several[n].terms) for n, _ in found.hits], np.int64))
+    found = search_range_in(group, members, question)
+    bounds, counts = _room(np.array([len(group[n].terms) for n, _ in found.hits], np.int64))
     for (n, rows), begin, end in zip(found.hits, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        arrays = several[n].arrays
+        arrays = group[n].arrays
         count_rows(arrays["forward"], arrays["forward_starts"], rows, counts[begin:end])
     numbers = np.array([n for n, _ in found.hits], np.int64)
     posts = np.array([len(rows) for _, rows in found.hits], np.int64)
     exact, none = np.diff(bounds) - 1, np.zeros(len(numbers), np.int64)
     places = counts, bounds[:-1], bounds[1:], exact, none
     effort = float(posts.sum() / POSTS_A_TABLE[Counting.ALL])
-    return CountedTerms(several, question, Counting.ALL, numbers, posts, *places, effort, found.looked)
+    return CountedTerms(group, question, Counting.ALL, numbers, posts, *places, effort, found.scans)
 
 
 def _room(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -239,14 +239,14 @@ def _recounted(parts: Sequence[CountedTerms], which: Sequence[np.ndarray]) -> li
 
 
 def _again(part: CountedTerms) -> CountedTerms:
-    whole = count_terms_in(part.several, part.numbers, part.question, Counting(part.counting + 1))
+    whole = count_terms_in(part.group, part.numbers, part.question, Counting(part.counting + 1))
 
-    def looked() -> dict[int, Looked]:
-        before = part.looked()
-        now = whole.looked().items()
+    def scans() -> dict[int, SegmentScan]:
+        before = part.scans()
+        now = whole.scans().items()
         return {n: replace(each, candidates=each.candidates + before[n].candidates) for n, each in now}
 
-    return replace(whole, looked=looked)
+    return replace(whole, scans=scans)
 
 
 def _bound(parts: Sequence[CountedTerms], k: int) -> int:
@@ -254,7 +254,7 @@ def _bound(parts: Sequence[CountedTerms], k: int) -> int:
     largest = max(parts, key=lambda part: int(part.posts.max()))
     main = largest.some(np.array([largest.posts.argmax()])).sure
     counts = main.counts[main.begins[0] : main.ends[0]]
-    least = int(nth_largest(counts, main.several[main.numbers[0]].counts, k))
+    least = int(nth_largest(counts, main.group[main.numbers[0]].counts, k))
     if not least:
         return 0
     first = frozen(main.at_least(np.array([least])))

@@ -1,4 +1,6 @@
-"""Values of any kind as flat arrays: a kind and 64 bits each, as `kinds.aggregates.groups` says."""
+"""Values of any type as flat arrays: a type and 64 bits each. A whole number or a time is itself, another number the
+bits of its double, a truth value 0 or 1, and a string its hash, which `Spelling` leads back from.
+"""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,15 +13,29 @@ import pyarrow.compute as pc
 from nearcast.common.arrays import arrow, freeze, frozen, numbers
 from nearcast.common.kernels.hashing import hash_strings
 from nearcast.common.post_schema import ATTRIBUTE_KINDS, attribute_column
-from nearcast.kinds.aggregates.groups import MISSING, REAL, STRING, TIME, TRUTH, WHOLE, Spelling
 from nearcast.storage.posts.kernels.grouping import numbered, paired
 
+WHOLE, REAL, TIME, STRING, TRUTH, MISSING = range(6)  # types of values
 KIND_OF = {"i": WHOLE, "f": REAL, "b": TRUTH, "s": STRING, "t": TIME, "j": STRING}
 PLACE_OF = np.array([0, 0, 1, 2, 3, 4])  # numbers before times before strings before truth values; nulls last
 EXACT = 2**53  # whole numbers up to here are doubles
 LAST = np.int64(2**62)  # the rank of a missing value
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NO_STRINGS = pa.nulls(0, pa.string())
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """Strings by their hashes, which are sorted."""
+
+    hashes: np.ndarray
+    strings: pa.StringArray
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """Numbers in the order of the strings."""
+        ranks: np.ndarray = numbers(pc.rank(self.strings, tiebreaker="dense")).astype(np.int64)
+        return ranks
 
 
 @dataclass(frozen=True)

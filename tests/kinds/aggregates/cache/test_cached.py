@@ -15,7 +15,7 @@ from nearcast.engine.settings import Settings
 from nearcast.kinds.aggregates.cache import answer_cache as cached_answers
 from nearcast.kinds.aggregates.cache import plan as answer
 from nearcast.kinds.aggregates.cache import selection
-from nearcast.kinds.aggregates.search import Aggregated
+from nearcast.kinds.aggregates.search import GroupRows
 from nearcast.reader.state import State
 from nearcast.storage.directory import StateDirectory
 from tests.kinds.aggregates.test_search import some_posts
@@ -36,7 +36,7 @@ QUESTIONS = [
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every view pays, and is chosen soon; no answer is kept as it was given."""
-    monkeypatch.setattr(cached_answers, "GIVEN", 0.0)
+    monkeypatch.setattr(cached_answers, "REMEMBERED", 0.0)
     monkeypatch.setattr(selection, "OPENING", -1e6)
     monkeypatch.setattr(answer, "OPENING", -1e6)
     monkeypatch.setattr(answer, "WORTH", float("inf"))
@@ -92,7 +92,7 @@ def test_answers_go_with_the_batches(tmp_path: Path) -> None:
 def test_what_is_asked_for_the_third_time_in_a_batch_is_as_it_was_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cached_answers, "GIVEN", 0.05)
+    monkeypatch.setattr(cached_answers, "REMEMBERED", 0.05)
     state, settings = StateDirectory(tmp_path / "state"), Settings(workers=2)
     begin(state, settings, None)
     run_locally(state, settings, posts=[posts(*((n, n, "flood", {"new": n == 1, "price": n}) for n in range(9)))])
@@ -101,11 +101,11 @@ def test_what_is_asked_for_the_third_time_in_a_batch_is_as_it_was_given(
     for condition in ("new = true", "price = 1", "price = 1.0"):
         sql = f"SELECT Count(id), Sum(price) FROM stream WHERE {condition}"
         assert [rows(asked, sql) for _ in range(4)] == [[{"count(id)": 1, "sum(price)": 1}]] * 4
-    assert asked.cache.status().given == 6 and asked.cache.given.held > 0
+    assert asked.cache.status().remembered == 6 and asked.cache.memory.held > 0
     again = "SELECT Count(id) FROM stream WHERE new = 1"
     assert [rows(asked, again) for _ in range(3)] == [[{"count(id)": 0}]] * 3
     found = asked.search("SELECT Count(id), Sum(price) FROM stream WHERE price = 1")
-    assert isinstance(found, Aggregated) and found.cached is not None and found.cached.endswith("asked before")
+    assert isinstance(found, GroupRows) and found.cached is not None and found.cached.endswith("asked before")
     run_locally(state, settings, posts=[posts((9, 9, "flood", {"new": True, "price": 1}))])
     sql = "SELECT Count(id), Sum(price) FROM stream WHERE price = 1"
     assert rows(asked, sql) == [{"count(id)": 2, "sum(price)": 2}]

@@ -20,13 +20,15 @@ from nearcast.common.queries import Predicate, TimeBound
 from nearcast.kinds.aggregates.answer_rows import shape_of
 from nearcast.kinds.aggregates.cache import nodes, selection
 from nearcast.kinds.aggregates.cache import plan as answer
-from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
-from nearcast.kinds.aggregates.cache.snapshot import Segments, Snapshots
-from nearcast.kinds.aggregates.groups import STRING, Groups, Shape
+from nearcast.kinds.aggregates.cache.answer_cache import AggregateCache
+from nearcast.kinds.aggregates.cache.snapshot import Snapshots
+from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.kinds.aggregates.query import AggregateQuery, Measure, Output
 from nearcast.language import encode_query
+from nearcast.reader.roles import Segments
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NOTHING, Question
+from nearcast.storage.posts.values import STRING
 from tests.oracles.aggregate_cases import NOON, aggregates, random_posts
 from tests.reader.searched_state import table_of, with_words
 
@@ -79,7 +81,7 @@ def assert_same(found: Groups, expected: Groups) -> None:
 Asked = tuple[Question, Shape]
 
 
-def ask(cache: CachedAnswers, segments: Segments, asked: list[Asked]) -> int:
+def ask(cache: AggregateCache, segments: Segments, asked: list[Asked]) -> int:
     """How many of the answers came from the cache; all must be those without one."""
     plain = Snapshots().of(segments)
     used = 0
@@ -163,7 +165,7 @@ def test_answers_are_the_same_with_and_without_a_cache(
     seed: int, count: int, asked: list[Asked], changes: list[str], views: int, objects: int, classic: bool
 ) -> None:
     state = Changing(seed, count)
-    cache = CachedAnswers(views, objects, classic=classic, regions=seed % 3 > 0, background=False)
+    cache = AggregateCache(views, objects, classic=classic, regions=seed % 3 > 0, background=False)
     assert ask(cache, state.segments, asked) == 0  # nothing is kept before anything was chosen
     cache.choose(state.segments)
     ask(cache, state.segments, asked)
@@ -233,7 +235,7 @@ def test_regions_are_answered_from_views_borders_and_posts_together(
     tables = [scattered(seed + number, 300) for number in range(2)]
     segments = [(f"s{n}", PostSegment.of(table), NOTHING) for n, table in enumerate(tables)]
     asked = [(Question.of(encode_query(query, NOON)), shape_of(query)) for query in queries]
-    cache = CachedAnswers(MEGABYTE, MEGABYTE if objects else 0, regions=seed % 4 == 0, background=False)
+    cache = AggregateCache(MEGABYTE, MEGABYTE if objects else 0, regions=seed % 4 == 0, background=False)
     ask(cache, segments, asked)
     cache.choose(segments)
     ask(cache, segments, asked)

@@ -5,25 +5,26 @@ from dataclasses import dataclass
 from threading import Lock, Thread
 
 from nearcast.common.errors import BadInput
-from nearcast.kinds.aggregates.cache.answer_memory import Given
+from nearcast.kinds.aggregates.cache.answer_memory import AnswerMemory
 from nearcast.kinds.aggregates.cache.cached_groups import Partial
 from nearcast.kinds.aggregates.cache.catalog import Catalog
 from nearcast.kinds.aggregates.cache.learning import Budget, learn
 from nearcast.kinds.aggregates.cache.nodes import Quadtree
-from nearcast.kinds.aggregates.cache.plan import Answer, Used, carry_out, planned
+from nearcast.kinds.aggregates.cache.plan import CacheResult, Used, carry_out, planned
 from nearcast.kinds.aggregates.cache.query_log import Log
-from nearcast.kinds.aggregates.cache.snapshot import Plain, Segments, Snapshot, Snapshots
+from nearcast.kinds.aggregates.cache.snapshot import Plain, Snapshot, Snapshots
 from nearcast.kinds.aggregates.groups import Shape
+from nearcast.reader.roles import Segments
 from nearcast.storage.posts.question import Question
 
 FIRST = 50  # queries until the first choice
 EVERY = 500  # queries from one choice to the next
-GIVEN = 0.05  # of the bytes of views, and beside them, are for answers as they were given
+REMEMBERED = 0.05  # of the bytes of views, and beside them, are for whole answers
 
 
 @dataclass(frozen=True)
 class Status:
-    """What a cache may hold, holds and has done. Answers that had been `given` before are no queries of its own."""
+    """What a cache may hold, holds and has done. Answers that it `remembered` are no queries of its own."""
 
     budget: Budget
     views: int
@@ -34,14 +35,14 @@ class Status:
     from_views: int
     from_borders: int
     choices: int
-    given: int
+    remembered: int
 
 
-class CachedAnswers:
+class AggregateCache:
     """Answers aggregates over segments the same as without it, and faster where queries are like earlier ones.
 
     Many threads may ask. `views` and `objects` are bytes (C and B of STAR). After every so many queries what to
-    keep is chosen anew, in the background if so told.
+    keep is chosen anew, in the background if asked to.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class CachedAnswers:
     ) -> None:
         self.budget = Budget(views, objects, classic, regions)
         self.background = background
-        self.given = Given(int(GIVEN * views))
+        self.memory = AnswerMemory(int(REMEMBERED * views))
         self._catalog = Catalog(Quadtree.of(()))
         self._log = Log()
         self._snapshots = Snapshots()
@@ -64,7 +65,7 @@ class CachedAnswers:
         shape: Shape,
         counters: int = 0,
         plain: Plain | None = None,
-    ) -> Answer:
+    ) -> CacheResult:
         """The aggregates of the posts of all segments that satisfy the question.
 
         `plain` answers a question over the same segments without a cache. `counters` allows summaries of terms, with so
@@ -84,7 +85,7 @@ class CachedAnswers:
         """Learn that a query was asked, without an answer."""
         self._log.note(self._snapshots.of(segments), question, shape, counters)
 
-    def _answer(self, snapshot: Snapshot, question: Question, shape: Shape, counters: int, plain: Plain) -> Answer:
+    def _answer(self, snapshot: Snapshot, question: Question, shape: Shape, counters: int, plain: Plain) -> CacheResult:
         plan = planned(self._catalog, snapshot, question, shape, counters)
         if plan is None:
             return _without(plain, question)
@@ -104,7 +105,7 @@ class CachedAnswers:
         self._later(lambda: self._choose(snapshot))
 
     def _later(self, work: Callable[[], None]) -> None:
-        """In the background, if so told; not at all while something else is done there: it will come up again."""
+        """In the background, if asked to; not at all while something else is done there: it will come up again."""
         if not self._busy.acquire(blocking=False):
             return
 
@@ -126,7 +127,7 @@ class CachedAnswers:
         self._choices += 1
 
     def refresh_later(self, segments: Callable[[], Segments]) -> None:
-        """`refresh` in the background, if so told; what it does not get to, queries do when they need it."""
+        """`refresh` in the background, if asked to; what it does not get to, queries do when they need it."""
 
         def work() -> None:
             try:
@@ -164,10 +165,10 @@ class CachedAnswers:
         return Status(
             self.budget, len(catalog.views), sum(view.nbytes for view in catalog.views), len(catalog.borders),
             catalog.borders.nbytes, self._queries, self._from_views, self._from_borders, self._choices,
-            self.given.hits,
+            self.memory.hits,
         )  # fmt: skip
 
 
-def _without(plain: Plain, question: Question) -> Answer:
-    groups, looked = plain(question)
-    return Answer(Partial(groups), Used(looked=looked))
+def _without(plain: Plain, question: Question) -> CacheResult:
+    groups, scans = plain(question)
+    return CacheResult(Partial(groups), Used(scans=scans))

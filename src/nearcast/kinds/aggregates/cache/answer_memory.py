@@ -1,4 +1,4 @@
-"""Answers that were given already, for as long as the state stays as it is: nothing is found out a third time.
+"""Whole answers, kept for as long as the state stays as it is: nothing is worked out a third time.
 
 Views (`views`) go on from batch to batch; these go with the batch. Between two batches a question that is asked again
 has the answer it had.
@@ -11,9 +11,9 @@ from typing import Any
 MOST_SEEN = 4_096  # questions asked once
 
 
-class Given:
+class AnswerMemory:
     """Answers by question, of one version of a state, within `capacity` bytes; the least recently asked for goes first.
-    An answer is kept when it is given for the second time: most questions are asked once. Many threads may ask.
+    An answer is kept when it is asked for the second time: most questions are asked once. Many threads may ask.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -32,7 +32,7 @@ class Given:
             return found[0]
 
     def note(self, version: Hashable, key: Hashable, answer: Any, size: Callable[[], int]) -> None:
-        """An answer was given, of so many bytes, which takes a while to find out; the newest version that is told of is
+        """There was an answer, of so many bytes, which takes a while to find out; the newest version that is noted is
         the one that counts.
         """
         with self._lock:

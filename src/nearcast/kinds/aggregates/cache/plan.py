@@ -15,15 +15,15 @@ from nearcast.kinds.aggregates.cache.border_posts import Borders
 from nearcast.kinds.aggregates.cache.cached_groups import Partial, combined, part_of
 from nearcast.kinds.aggregates.cache.catalog import Catalog, Usable
 from nearcast.kinds.aggregates.cache.selection import OPENING, SEGMENT
-from nearcast.kinds.aggregates.cache.snapshot import Plain, Searched, Snapshot, Window
+from nearcast.kinds.aggregates.cache.snapshot import Plain, Scans, Snapshot, Window
 from nearcast.kinds.aggregates.cache.views import Need, Source, View, comparable, where
 from nearcast.kinds.aggregates.group_by import nothing
-from nearcast.kinds.aggregates.group_rows import aggregate_several
+from nearcast.kinds.aggregates.group_rows import aggregate_rows_of
 from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.kinds.aggregates.kernels.quadtree import cell_codes, rows_in_nodes, rows_outside
 from nearcast.storage.posts.kernels.check import check_rows
 from nearcast.storage.posts.question import Question, words_in
-from nearcast.storage.posts.range_search import Looked, meets_predicates, search_range
+from nearcast.storage.posts.range_search import SegmentScan, meets_predicates, search_range
 
 NOTHING_USABLE = Usable.of(())
 NO_ROWS = frozen(np.empty(0, np.int64))
@@ -43,17 +43,17 @@ class Used:
     views: int = 0
     spared: int = 0
     cached: int = 0
-    looked: Searched = ()
+    scans: Scans = ()
 
     def __str__(self) -> str:
         parts = [f"{self.views:,} views for {self.spared:,} posts"] if self.views else []
         parts += [f"{self.cached:,} posts from cached borders"] if self.cached else []
-        parts += [f"{sum(how.candidates for _, how in self.looked):,} posts looked at"] if self.looked else []
+        parts += [f"{sum(scan.candidates for _, scan in self.scans):,} posts looked at"] if self.scans else []
         return ", ".join(parts) or "nothing to look at"
 
 
 @dataclass(frozen=True)
-class Answer:
+class CacheResult:
     """Aggregates, and what they came from."""
 
     partial: Partial
@@ -65,7 +65,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CachePlan:
     """How a query is answered: by `views`; and of what they leave, covered nodes (`left`) and nodes that it overlaps
     (`meeting`), by posts: found node by node, or by a `search` that leaves out the codes of the views' nodes.
     """
@@ -86,7 +86,7 @@ class Plan:
         return not len(self.left) and not len(self.meeting)
 
 
-def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Shape, counters: int) -> Plan | None:
+def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Shape, counters: int) -> CachePlan | None:
     """The cheapest way with the cache, by what it looks at; None where the plain way is cheaper."""
     window = snapshot.window(question)
     need = None
@@ -98,7 +98,7 @@ def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Sha
         need = Need.of(question, shape, window is not None, counters)
     whole = catalog.whole(where(question), need) if need else None
     if whole is not None and window is None:
-        return Plan((whole,), whole.posts, None)
+        return CachePlan((whole,), whole.posts, None)
     usable = catalog.usable(need) if need else NOTHING_USABLE
     regional = bool(question.kind and not question.has_words and len(catalog.borders))  # words lead to fewer posts
     if whole is None and not len(usable.views) and not regional:
@@ -110,7 +110,7 @@ def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Sha
     fixed, other = search_effort(snapshot, question, window, everything)
     plain = fixed + min(everything, other)
     if whole is not None and share * whole.entries + OPENING + edges < WORTH * plain:
-        return Plan((whole,), whole.posts, window)
+        return CachePlan((whole,), whole.posts, window)
     costs = usable.entries * share + OPENING
     used, left, spared = catalog.choose(cover, usable, costs)
     meeting, rest = cover.meeting, everything - spared
@@ -121,11 +121,11 @@ def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Sha
     }  # fmt: skip
     if len(used):
         effort = fixed + float(costs[used].sum()) + min(rest, other) + edges
-        return Plan(usable.pick(used), spared, window, **found) if effort < WORTH * plain else None
+        return CachePlan(usable.pick(used), spared, window, **found) if effort < WORTH * plain else None
     spared = cover.posts_meeting * LOOKED_AT - BORDERS * len(snapshot.sources)
     if search or spared < (1.0 - WORTH) * plain or not catalog.borders.has_any(meeting):
         return None
-    return Plan((), 0.0, None, **found)
+    return CachePlan((), 0.0, None, **found)
 
 
 def search_effort(
@@ -148,8 +148,8 @@ def search_effort(
 
 
 def carry_out(
-    plan: Plan, snapshot: Snapshot, question: Question, shape: Shape, counters: int, plain: Plain, tick: int
-) -> Answer:
+    plan: CachePlan, snapshot: Snapshot, question: Question, shape: Shape, counters: int, plain: Plain, tick: int
+) -> CacheResult:
     """The answer that a plan gives."""
     window = plan.window
     middle = question if window is None else replace(question, since=window.low, until=window.high)
@@ -159,36 +159,36 @@ def carry_out(
         total = view.total(snapshot.sources, snapshot.keys)
         rows = total.rows(middle) if window or question.predicates else ALL
         parts.append(part_of(total.groups, total.summaries if counters else None, rows, shape))
-    looked: list[tuple[str, Looked]] = []
+    scans: list[tuple[str, SegmentScan]] = []
     cached = 0
     if not plan.complete:
         found = []
         for source in snapshot.touching(middle):
-            rows_left, from_borders, how = _from_posts(plan, source, middle, tick)
+            rows_left, from_borders, scan = _from_posts(plan, source, middle, tick)
             found.append((source.segment, rows_left))
             cached += from_borders
-            looked.append((source.name, how))
-        parts.append(Partial(aggregate_several(found, shape)))
+            scans.append((source.name, scan))
+        parts.append(Partial(aggregate_rows_of(found, shape)))
     for since, until in window.edges if window else ():
-        groups, how_all = plain(replace(question, since=since, until=until))
+        groups, edge_scans = plain(replace(question, since=since, until=until))
         parts.append(Partial(groups))
-        looked += how_all
-    used = Used(len(plan.views), int(plan.spared), cached, tuple(looked))
+        scans += edge_scans
+    used = Used(len(plan.views), int(plan.spared), cached, tuple(scans))
     if len(parts) == 1 and plan.views and set(plan.views[0].spec.attributes) == set(shape.by):
-        return Answer(parts[0], used)  # the groups of the view are those of the answer
-    return Answer(combined(parts or [Partial(nothing(shape))]), used)
+        return CacheResult(parts[0], used)  # the groups of the view are those of the answer
+    return CacheResult(combined(parts or [Partial(nothing(shape))]), used)
 
 
-def _from_posts(plan: Plan, source: Source, question: Question, tick: int) -> tuple[np.ndarray, int, Looked]:
+def _from_posts(plan: CachePlan, source: Source, question: Question, tick: int) -> tuple[np.ndarray, int, SegmentScan]:
     """What views leave over, of one segment: (rows, how many of them from cached borders, what was looked at)."""
     segment = source.segment
     if plan.search:
         hits = search_range(segment, question, source.gone)
         codes = cell_codes(segment.arrays["fixed"], segment.arrays["exact"], frozen(hits.rows))
-        return rows_outside(codes, frozen(hits.rows), plan.firsts, plan.ends), 0, hits.looked
+        return rows_outside(codes, frozen(hits.rows), plan.firsts, plan.ends), 0, hits.scan
     words = words_in(question, segment)
     if words.impossible:
-        return NO_ROWS, 0, Looked(len(segment), "vocabulary", "no post has the words", 0)
+        return NO_ROWS, 0, SegmentScan(len(segment), "vocabulary", "no post has the words", 0)
     place = (*question.place, words.code, *question.time)
     meeting, found, from_borders = plan.meeting, [], 0
     if plan.borders is not None and len(meeting):
@@ -202,4 +202,4 @@ def _from_posts(plan: Plan, source: Source, question: Question, tick: int) -> tu
     if question.predicates and len(rows):
         rows = rows[meets_predicates(segment, question, rows)]
     why = f"{len(nodes):,} nodes beside the cache, {from_borders:,} posts from cached borders"
-    return rows, from_borders, Looked(len(segment), "nodes", why, looked + from_borders)
+    return rows, from_borders, SegmentScan(len(segment), "nodes", why, looked + from_borders)

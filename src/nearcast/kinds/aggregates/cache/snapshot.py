@@ -11,16 +11,16 @@ from nearcast.kinds.aggregates.cache.selection import SEGMENT
 from nearcast.kinds.aggregates.cache.views import MINUTE, Source
 from nearcast.kinds.aggregates.group_by import merge, nothing, search_groups
 from nearcast.kinds.aggregates.groups import Groups, Shape
+from nearcast.reader.roles import Segments
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question
-from nearcast.storage.posts.range_search import Looked
+from nearcast.storage.posts.range_search import SegmentScan
 
 MINUTE_MICROS = 60_000_000
 MOST_REMEMBERED = 8
 
-Segments = Sequence[tuple[str, PostSegment, np.ndarray]]
-Searched = tuple[tuple[str, Looked], ...]
-Plain = Callable[[Question], tuple[Groups, Searched]]
+Scans = tuple[tuple[str, SegmentScan], ...]
+Plain = Callable[[Question], tuple[Groups, Scans]]
 Keys = tuple[tuple[str, int, int], ...]
 
 
@@ -95,13 +95,13 @@ class Snapshot:
     def plain(self, shape: Shape) -> Plain:
         """Answers without a cache."""
 
-        def answer(question: Question) -> tuple[Groups, Searched]:
-            parts, looked = [nothing(shape)], []
+        def answer(question: Question) -> tuple[Groups, Scans]:
+            parts, scans = [nothing(shape)], []
             for each in self.touching(question):
-                groups, how = search_groups(each.segment, question, shape, each.gone)
+                groups, scan = search_groups(each.segment, question, shape, each.gone)
                 parts.append(groups)
-                looked.append((each.name, how))
-            return merge(parts), tuple(looked)
+                scans.append((each.name, scan))
+            return merge(parts), tuple(scans)
 
         return answer
 

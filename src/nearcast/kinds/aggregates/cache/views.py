@@ -28,12 +28,12 @@ from nearcast.common.op_schema import BEGINNING, NEVER
 from nearcast.kinds.aggregates.cache.cached_groups import Partial, combined, summarised, taken
 from nearcast.kinds.aggregates.cache.nodes import ROOT, box
 from nearcast.kinds.aggregates.group_by import search_groups
-from nearcast.kinds.aggregates.groups import STRING, Groups, Shape
+from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.storage.posts.attributes import names_in, satisfied
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question
 from nearcast.storage.posts.term_summaries import merge as merge_summaries
-from nearcast.storage.posts.values import NO_STRINGS, Values, number_values
+from nearcast.storage.posts.values import NO_STRINGS, STRING, Values, number_values
 
 MINUTE = "minute"
 NO_TERMS, SUMMARY, EXACT = range(3)  # what a view keeps of terms
