@@ -15,7 +15,7 @@ from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import OPS, RANGE, SEARCH, SUBSCRIBE
 from nearcast.common.post_schema import no_rows
 from nearcast.engine.batch import Plan
-from nearcast.engine.op_encoding import NOTHING, default
+from nearcast.engine.empty_columns import NOTHING, default
 from nearcast.engine.packets import OPS as HEADS
 from nearcast.engine.packets import QUERIES, pack
 from nearcast.partitioning.routing_table import Placed

@@ -148,7 +148,7 @@ def _rows(ops: pa.Table, picked: np.ndarray, seq: np.ndarray, start: np.ndarray)
     reporting = (asks == TERMS) | (asks == AGGREGATES)
     if reporting.any():
         k = np.where(asks == TERMS, ops["k"].to_numpy(), 0)
-        beats = np.stack([ops["window"].to_numpy(), ops["beat"].to_numpy(), k, np.zeros_like(k)], axis=1)
+        beats = np.stack([ops["window"].to_numpy(), ops["sync"].to_numpy(), k, np.zeros_like(k)], axis=1)
         special["beats"] = np.where(reporting[:, None], beats, 0)
     if (asks == RELEVANT).any():
         special["words"], special["words_offsets"] = flat_lists(ops["words"])
@@ -168,5 +168,5 @@ def _tastes(ops: pa.Table, relevant: np.ndarray) -> np.ndarray:
     tastes = np.zeros((len(ops), SPECIAL["tastes"]))
     for at, name in enumerate(("at_lon", "at_lat", "k")):
         tastes[relevant, at] = ops[name].to_numpy()[relevant]
-    tastes[relevant, 3:] = flat_lists(ops["taste"])[0].reshape(-1, 4)
+    tastes[relevant, 3:] = flat_lists(ops["scoring"])[0].reshape(-1, 4)
     return tastes

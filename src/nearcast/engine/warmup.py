@@ -26,9 +26,10 @@ from nearcast.common.op_schema import CODE_LAST, OPS
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.balance_strategies import decide
 from nearcast.engine.batch import Plan, open_summary
+from nearcast.engine.empty_columns import NOTHING
 from nearcast.engine.local import begin, run_batch
 from nearcast.engine.measured_load import Measured
-from nearcast.engine.op_encoding import NOTHING, encode_ops, file_ops
+from nearcast.engine.op_encoding import encode_ops, file_ops
 from nearcast.engine.op_packets import pack_ops
 from nearcast.engine.packets import POSTS as POSTS_PACKET
 from nearcast.engine.packets import pack
