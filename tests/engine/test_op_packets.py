@@ -106,7 +106,7 @@ def test_heads_come_to_all_and_queries_to_those_they_concern(
                 wanted = row["op"] == SUBSCRIBE or (row["op"] == SEARCH and worker == 0)
             assert (at in got) == wanted
             if wanted:
-                lists = {name: got[at][name] or [] for name in ("shape", "code", "words", "taste")}
+                lists = {name: got[at][name] or [] for name in ("shape", "code", "words", "scoring")}
                 assert {**got[at], **lists} == row
     assert all(n == 1 for n, row in zip(homes, rows, strict=True) if row["op"] == SUBSCRIBE and row["asks"] == RANGE)
 

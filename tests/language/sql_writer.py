@@ -64,7 +64,7 @@ def aggregates(draw: st.DrawFn) -> AggregateQuery:
         having=tuple(draw(st.lists(ordered.flatmap(havings), max_size=2))),
         order=tuple(draw(st.lists(st.builds(Ordering, ordered, st.booleans()), max_size=2))),
         limit=draw(st.none() | st.integers(0, 10**17)),
-        beat=draw(st.none() | lengths),
+        sync=draw(st.none() | lengths),
         approximate=alone or (listed and draw(st.booleans())),
     )
 
@@ -108,7 +108,7 @@ def write(query: AggregateQuery) -> str:
     if query.order:
         text += f" ORDER BY {', '.join(ranked(each.value) + ' DESC' * each.descending for each in query.order)}"
     text += "" if query.limit is None else f" LIMIT {query.limit}"
-    text += "" if query.beat is None else f" SYNC {query.beat // SECOND} seconds"
+    text += "" if query.sync is None else f" SYNC {query.sync // SECOND} seconds"
     return text + ("" if query.life is None else f" FOR {query.life // SECOND} secs")
 
 

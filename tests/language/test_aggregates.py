@@ -58,7 +58,7 @@ STAR = [  # STAR §3.1, examples 1 to 4
             region=R,
             outputs=(Output("topk(text)", Measure("topk", "text", 10)), *BY_TOPIC),
             group_by=("topic",),
-            beat=MINUTE,
+            sync=MINUTE,
         ),
     ),
     (
@@ -69,7 +69,7 @@ STAR = [  # STAR §3.1, examples 1 to 4
             after=TimeBound(ago=10 * MINUTE),
             outputs=(posts(), Output("streetName", "streetName"), Output("minute", "minute")),
             group_by=("streetName", "minute"),
-            beat=MINUTE,
+            sync=MINUTE,
         ),
     ),
 ]
@@ -130,7 +130,7 @@ N = AggregateQuery(outputs=(posts("n"), *BY_TOPIC), group_by=("topic",))
         ("ORDER BY n", {"order": (Ordering(COUNT),)}),
         ("order by Count(*) desc, topic asc", {"order": (Ordering(COUNT, True), Ordering("topic"))}),
         ("ORDER BY Sum(price) DESC LIMIT 3", {"order": (Ordering(Measure("sum", "price"), True),), "limit": 3}),
-        ("SYNC 30 secs LIMIT 0 FOR 1 min", {"beat": MINUTE // 2, "limit": 0, "life": MINUTE}),
+        ("SYNC 30 secs LIMIT 0 FOR 1 min", {"sync": MINUTE // 2, "limit": 0, "life": MINUTE}),
     ],
 )
 def test_groups_are_chosen_ordered_and_limited(rest, more):
@@ -325,7 +325,7 @@ def test_an_aggregate_on_a_beat_is_a_search_and_a_subscription(sql):
     check_search(statement)
     check_subscription(statement)
     check_subscription(parse(sql + " FOR 2 days", TOKENIZER))
-    assert encode_query(statement.query)["beat"] == MINUTE
+    assert encode_query(statement.query)["sync"] == MINUTE
 
 
 @pytest.mark.parametrize("where", ["", "WHERE time AFTER '2026-01-01'", "WHERE time BETWEEN 1 AND '1 hour ago'"])
@@ -383,7 +383,7 @@ def test_of_many_attributes_some_are_named():
 
 
 def test_a_statement_without_text_is_checked_too():
-    counting = AggregateQuery(outputs=(posts(),), group_by=("x",), beat=1)
+    counting = AggregateQuery(outputs=(posts(),), group_by=("x",), sync=1)
     check_subscription(Statement(counting, False, ""))
     with pytest.raises(QueryError, match="no post has an attribute x"):
         check_attributes(Statement(counting, False, ""), KNOWN)

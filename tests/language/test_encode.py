@@ -40,8 +40,8 @@ def test_conditions_are_encoded_as_in_a_whole_query(sql):
     query = parse(sql, TOKENIZER).query
     whole, part = encode_query(query, DAY), encode_conditions(query, DAY)
     assert part == {name: whole[name] for name in part}
-    told = {"columns", "asks", "k", "at_lon", "at_lat", "window", "beat", "words", "taste"}
-    assert whole.keys() - part.keys() == told
+    asked = {"columns", "asks", "k", "at_lon", "at_lat", "window", "sync", "words", "scoring"}
+    assert whole.keys() - part.keys() == asked
 
 
 def test_a_query_for_everything():
@@ -63,9 +63,9 @@ def test_a_query_for_everything():
         "at_lon": 0.0,
         "at_lat": 0.0,
         "window": 0,
-        "beat": 0,
+        "sync": 0,
         "words": [],
-        "taste": [],
+        "scoring": [],
     }
 
 
@@ -158,13 +158,13 @@ def test_every_kind_is_encoded_by_what_it_asks_of_a_post():
     nearest = encode_query(parse(f"SELECT id FROM stream {by_distance}", TOKENIZER).query, 10 * DAY)
     assert nearest == ranged | {"asks": NEAREST, "k": 3, "at_lon": 1.0, "at_lat": 2.0}
     terms = parse(f"SELECT TopK(text) FROM stream {where} SYNC 1 minute", TOKENIZER).query
-    reported = {"asks": TERMS, "k": 10, "window": DAY, "beat": 60 * SECOND}
+    reported = {"asks": TERMS, "k": 10, "window": DAY, "sync": 60 * SECOND}
     assert encode_query(terms, 10 * DAY) == ranged | {"columns": None} | reported
 
 
 def test_a_window_that_slides_does_not_bound_the_posts_of_a_subscription():
     window = parse("SELECT TopK(text) FROM stream WHERE time AFTER '1 day ago' SYNC 1 minute", TOKENIZER).query
-    assert encode_query(window) == encoded() | {"asks": TERMS, "k": 10, "window": DAY, "beat": 60 * SECOND}
+    assert encode_query(window) == encoded() | {"asks": TERMS, "k": 10, "window": DAY, "sync": 60 * SECOND}
     assert encode_query(window, 10 * DAY)["since"] == 9 * DAY + 1
     with pytest.raises(ValueError, match="clock"):
         encode_query(NearestQuery(lon=0, lat=0, k=1, after=TimeBound(ago=1)))

@@ -319,12 +319,12 @@ def test_the_same_text_serves_both_where_both_make_sense():
     assert checked(check_subscription, f"{sql} {NEAREST} FOR 2 days").query.life is not None
     sql = f"SELECT TopK(text, 3) {HOURLY} AND text CONTAINS 'flood' SYNC 90 seconds"
     assert checked(check_search, sql) == checked(check_subscription, sql)
-    assert checked(check_subscription, sql + " FOR 2 days").query.beat == 90_000_000
+    assert checked(check_subscription, sql + " FOR 2 days").query.sync == 90_000_000
 
 
 @pytest.mark.parametrize("where", ["", "WHERE time AFTER '2026-01-01'", "WHERE time BETWEEN 1 AND '1 hour ago'"])
 def test_a_search_for_frequent_terms_may_ask_about_any_time(where):
-    assert checked(check_search, f"SELECT TopK(text) FROM stream {where}").query.beat is None
+    assert checked(check_search, f"SELECT TopK(text) FROM stream {where}").query.sync is None
 
 
 def test_a_statement_without_text_is_checked_too():
@@ -334,12 +334,12 @@ def test_a_statement_without_text_is_checked_too():
         check_subscription(Statement(NearestQuery(lon=0, lat=0, k=1, until=TimeBound(ago=1)), False, ""))
     hour = TimeBound(ago=1)
     for query, says in (
-        (TermsQuery(beat=1), "window, and this one has none"),
+        (TermsQuery(sync=1), "window, and this one has none"),
         (TermsQuery(after=hour), "beat, and this one has none"),
-        (TermsQuery(after=TimeBound(at=1), beat=1), "fixed time"),
-        (TermsQuery(after=TimeBound(ago=0), beat=1), "no length"),
-        (TermsQuery(after=hour, until=TimeBound(at=1), beat=1), "slides"),
+        (TermsQuery(after=TimeBound(at=1), sync=1), "fixed time"),
+        (TermsQuery(after=TimeBound(ago=0), sync=1), "no length"),
+        (TermsQuery(after=hour, until=TimeBound(at=1), sync=1), "slides"),
     ):
         with pytest.raises(QueryError, match=says):
             check_subscription(Statement(query, False, ""))
-    check_subscription(Statement(TermsQuery(after=hour, beat=1), False, ""))
+    check_subscription(Statement(TermsQuery(after=hour, sync=1), False, ""))

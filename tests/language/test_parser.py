@@ -109,7 +109,7 @@ def test_the_nearest_are_ordered_by_distance_and_counted_by_limit(sql, meaning):
         (
             "SELECT TopK(text, 10) FROM stream WHERE loc INSIDE RECT(1, 2, 3, 4) AND time AFTER '1 hour ago'"
             " SYNC 1 minute",
-            TermsQuery(k=10, region=Rect(1.0, 2.0, 3.0, 4.0), after=TimeBound(ago=HOUR), beat=HOUR // 60),
+            TermsQuery(k=10, region=Rect(1.0, 2.0, 3.0, 4.0), after=TimeBound(ago=HOUR), sync=HOUR // 60),
         ),
         (
             "SELECT TopK(text, 2) FROM stream WHERE text CONTAINS 'flood' AND open = TRUE"
@@ -120,7 +120,7 @@ def test_the_nearest_are_ordered_by_distance_and_counted_by_limit(sql, meaning):
                 predicates=(Predicate("open", "=", (True,)),),
                 since=TimeBound(at=MAY_1),
                 until=TimeBound(at=MAY_1),
-                beat=500_000,
+                sync=500_000,
             ),
         ),
     ],

@@ -218,13 +218,13 @@ def test_a_statement_without_a_text_is_told_the_same():
 def test_its_place_words_and_taste_are_encoded():
     found = encode_query(query(f"{N} {BY} LIMIT 20 WINDOW 7 POSTS"))
     assert (found["asks"], found["k"], found["at_lon"], found["at_lat"]) == (RELEVANT, 20, 151.2, -33.87)
-    assert (found["words"], found["taste"]) == (list(BASE["words"]), [0.6, HALF_WORLD_KM, 7.0, 0.0])
+    assert (found["words"], found["scoring"]) == (list(BASE["words"]), [0.6, HALF_WORLD_KM, 7.0, 0.0])
     assert (found["since"], found["until"], found["code"]) == (BEGINNING, NEVER, [])
 
 
 def test_a_window_of_time_bounds_the_posts_of_a_search_and_slides_with_a_subscription():
     asked = query(STANDING)
-    assert (encode_query(asked)["since"], encode_query(asked)["taste"][2:]) == (BEGINNING, [0.0, 4.0 * HOUR])
+    assert (encode_query(asked)["since"], encode_query(asked)["scoring"][2:]) == (BEGINNING, [0.0, 4.0 * HOUR])
     assert (encode_query(asked, 10 * HOUR)["since"], encode_query(asked, 10 * HOUR)["until"]) == (6 * HOUR + 1, NEVER)
     assert encode_query(asked, BEGINNING + 5)["since"] == BEGINNING + 1
 

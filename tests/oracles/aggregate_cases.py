@@ -227,8 +227,8 @@ def sql_of(query: AggregateQuery) -> str:
         parts += ["ORDER BY", ", ".join(_value(o.value) + (" DESC" if o.descending else "") for o in query.order)]
     if query.limit is not None:
         parts += [f"LIMIT {query.limit}"]
-    if query.beat is not None:
-        parts += [f"SYNC {_seconds(query.beat)}"]
+    if query.sync is not None:
+        parts += [f"SYNC {_seconds(query.sync)}"]
     if query.life is not None:
         parts += [f"FOR {_seconds(query.life)}"]
     return " ".join(parts)

@@ -72,7 +72,7 @@ class AggregateReports(ReportOracle):
         plain = super().version(query, sql, moment)
         if not isinstance(query, AggregateQuery):
             return plain
-        first = beat_from(int(self.first_post if plain.start == BEGINNING else plain.start), cast(int, query.beat))
+        first = beat_from(int(self.first_post if plain.start == BEGINNING else plain.start), cast(int, query.sync))
         return Aggregating(plain.query, sql, plain.start, plain.end, [], number=self.ops, first=first, upcoming=first)
 
     def offer(self, query_id: int | str, version: Version, post: Post) -> bool:

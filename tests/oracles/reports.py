@@ -67,8 +67,8 @@ class Reporting(Version):
 
     @property
     def beat(self) -> int:
-        assert self.terms.beat is not None
-        return self.terms.beat
+        assert self.terms.sync is not None
+        return self.terms.sync
 
     def wants(self, post: Post) -> bool:
         """It gives reports, and no posts."""
@@ -152,7 +152,7 @@ class ReportOracle(Oracle):
         plain = super().version(cast(Any, query), sql, moment)
         if not isinstance(query, TermsQuery):
             return plain
-        first = beat_from(int(self.first_post if plain.start == BEGINNING else plain.start), cast(int, query.beat))
+        first = beat_from(int(self.first_post if plain.start == BEGINNING else plain.start), cast(int, query.sync))
         return Reporting(plain.query, sql, plain.start, plain.end, [], number=self.ops, first=first, upcoming=first)
 
     # -- posts ---------------------------------------------------------------------------------------------------------

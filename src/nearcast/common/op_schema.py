@@ -2,23 +2,29 @@
 
 An encoded subscription carries everything a worker needs to match it:
 
-- `region_kind` (model.regions), `bbox` = min_lon, min_lat, max_lon, max_lat (wrapping where min_lon > max_lon; the
-  whole world where there is no region), and `shape`: for a circle lon, lat, radius_km; for a polygon, per ring its
+- `region_kind` (`common.geo.shapes`), `bbox` = min_lon, min_lat, max_lon, max_lat (wrapping where min_lon > max_lon;
+  the whole world where there is no region), and `shape`: for a circle lon, lat, radius_km; for a polygon, per ring its
   number of vertices and then lon, lat of each.
 - `code`: the keyword expression as a disjunction of conjunctions of literals. A literal is a header word and its terms.
   Header: bits 0-15 the number of terms, bits 16-31 which of them is the key (meaningful in a first literal), bit 62
   set on the last literal of a conjunction, bit 63 set on a negative literal. The first literal of a conjunction holds
   the term it is filed under, if it has a positive one. A query without words has an empty code, which is always true.
 - `predicates` and `columns` as JSON, null where the query has none.
-- `asks`: what the query asks of the posts that meet its conditions: RANGE, all of them; NEAREST, the `k` nearest to
-  the place `at_lon`, `at_lat`; TERMS, the `k` most frequent terms, over a window of length `window`, at each `beat`
-  (microseconds); AGGREGATES, those of which `columns` tells, over a window (0: since the start), at each `beat`;
-  RELEVANT, the `k` of highest score for the place `at_lon`, `at_lat` and `words` (distinct terms, ascending), by
-  `taste`: alpha, reach in km, and its window as a number of posts or in microseconds, 0 for the one not given. Of
-  others, `words` and `taste` are empty. Of a search, `window` is how far it looks back, NEVER for ever.
+- `asks`: the code of the kind of question (`common.kinds`) that it asks of the posts that meet its conditions. The
+  columns that follow are for what is particular to a kind, which says what they mean; they say nothing (NOTHING_ASKED)
+  where it has no use for them:
+    - `k`: how many: posts, terms.
+    - `at_lon`, `at_lat`: a place that posts are compared with.
+    - `window`, `sync`: over which length of time, and how often it is reported (microseconds). Of a search, `window` is
+      how far it looks back, NEVER for ever.
+    - `words`: distinct terms, ascending, that posts are compared with.
+    - `scoring`: at most four numbers by which a post has a score (`kinds.relevance.query`).
+    - `columns`, above: JSON, so that a kind can put into it whatever else it needs.
 - `life` in microseconds, NEVER for a subscription without FOR. `since`/`until`: absolute bounds [since, until) on the
   time of its posts.
 """
+
+from typing import Any
 
 import pyarrow as pa
 
@@ -53,10 +59,15 @@ QUERY_FIELDS: tuple[pa.Field, ...] = (
     pa.field("at_lon", pa.float64(), nullable=False),
     pa.field("at_lat", pa.float64(), nullable=False),
     pa.field("window", pa.int64(), nullable=False),
-    pa.field("beat", pa.int64(), nullable=False),
+    pa.field("sync", pa.int64(), nullable=False),
     pa.field("words", pa.list_(pa.uint64()), nullable=False),
-    pa.field("taste", pa.list_(pa.float64()), nullable=False),
+    pa.field("scoring", pa.list_(pa.float64()), nullable=False),
 )
+
+NOTHING_ASKED: dict[str, Any] = {
+    "columns": None, "asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0, "window": 0, "sync": 0,
+    "words": [], "scoring": [],
+}  # fmt: skip
 
 OPS = pa.schema(
     [

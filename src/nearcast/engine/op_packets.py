@@ -17,7 +17,7 @@ from nearcast.common.kinds import codes
 from nearcast.common.op_schema import OPS, SEARCH, SUBSCRIBE
 from nearcast.common.post_schema import no_rows
 from nearcast.engine.batch import BatchPlan
-from nearcast.engine.op_encoding import NOTHING, default
+from nearcast.engine.empty_columns import NOTHING, default
 from nearcast.engine.packets import OPS as HEADS
 from nearcast.engine.packets import QUERIES, pack
 from nearcast.partitioning.routing_table import Placed

@@ -170,11 +170,11 @@ def special_columns(ops: pa.Table) -> dict[str, np.ndarray]:
             found["words"], found["words_offsets"] = flat_lists(ops["words"])
             numbers = np.zeros((len(ops), SPECIAL[name]))
             numbers[mask, :3] = np.stack(place, axis=1)[mask]
-            numbers[mask, 3:] = flat_lists(ops["taste"])[0].reshape(-1, 4)
+            numbers[mask, 3:] = flat_lists(ops["scoring"])[0].reshape(-1, 4)
         elif name == "points":
             numbers = np.where(mask[:, None], np.stack(place, axis=1).astype(np.float64), 0.0)
         else:
-            ticks = [ops["window"].to_numpy(), ops["beat"].to_numpy(), place[2], np.zeros(len(ops), np.int64)]
+            ticks = [ops["window"].to_numpy(), ops["sync"].to_numpy(), place[2], np.zeros(len(ops), np.int64)]
             numbers = np.where(mask[:, None], np.stack(ticks, axis=1), 0)
         found[name] = numbers
     return found

@@ -28,9 +28,10 @@ from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.balance_strategies import decide
 from nearcast.engine.batch import BatchPlan, placed_summary
 from nearcast.engine.begin import begin
+from nearcast.engine.empty_columns import NOTHING
 from nearcast.engine.local import run_locally
 from nearcast.engine.measured_load import Measured
-from nearcast.engine.op_encoding import NOTHING, encode_ops, file_ops
+from nearcast.engine.op_encoding import encode_ops, file_ops
 from nearcast.engine.op_packets import pack_ops
 from nearcast.engine.packets import POSTS as POSTS_PACKET
 from nearcast.engine.packets import pack

@@ -7,38 +7,26 @@ from typing import Any
 from nearcast.common.errors import QueryError
 from nearcast.common.expressions import Conjunction, Expression, Literal
 from nearcast.common.geo import containment as regions
-from nearcast.common.op_schema import (
-    AGGREGATES,
-    BEGINNING,
-    CODE_LAST,
-    CODE_LENGTH_MASK,
-    CODE_NEGATIVE,
-    NEAREST,
-    NEVER,
-    RANGE,
-    RELEVANT,
-    TERMS,
-)
+from nearcast.common.op_schema import BEGINNING, CODE_LAST, CODE_LENGTH_MASK, CODE_NEGATIVE, NEVER, NOTHING_ASKED
 from nearcast.common.queries import Query, TimeBound
-from nearcast.kinds.aggregates.query import AggregateQuery, Having, Measure, Ordering, Output
-from nearcast.kinds.nearest.query import NearestQuery
-from nearcast.kinds.relevance.query import RelevantQuery
-from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language.dnf import to_dnf
+from nearcast.language.known_kinds import code_of, role_of
 
 
 def encode_query(query: Query, clock: int | None = None) -> dict[str, Any]:
     """The values of QUERY_FIELDS for a query of any kind: what it asks of a post.
 
-    Times relative to the stream's clock need `clock`; ValueError without it. The one exception is the window of
-    frequent terms, aggregates and the most relevant: it slides with a subscription, which no clock is known for, and
-    does not bound its posts. A query that nothing can match has the empty time [0, 0).
+    Times relative to the stream's clock need `clock`; ValueError without it. The one exception is a window that slides
+    with a subscription, which no clock is known for: it does not bound its posts. A query that nothing can match has
+    the empty time [0, 0).
     """
-    columns: Any = getattr(query, "columns", None)  # frequent terms have none
-    if isinstance(query, AggregateQuery):
-        columns = _aggregates(query)
-    told = None if columns is None else json.dumps(columns)
-    return {**encode_conditions(query, clock), "columns": told, **_asked(query)}
+    asked = {"asks": code_of(query), **role_of(query).encode(query)}
+    return {**encode_conditions(query, clock), **NOTHING_ASKED, **asked}
+
+
+def columns_text(columns: Any) -> str | None:
+    """The column `columns` of an op: what a SELECT asks for, as JSON; None for everything."""
+    return None if columns is None else json.dumps(columns)
 
 
 def encode_conditions(query: Query, clock: int | None = None) -> dict[str, Any]:
@@ -63,56 +51,6 @@ def encode_conditions(query: Query, clock: int | None = None) -> dict[str, Any]:
         "life": NEVER if query.life is None else query.life,
         "predicates": json.dumps(predicates) if predicates else None,
     }
-
-
-def _asked(query: Query) -> dict[str, Any]:
-    """What is asked of the posts that meet the conditions."""
-    asked: dict[str, Any] = {
-        "asks": RANGE, "k": 0, "at_lon": 0.0, "at_lat": 0.0, "window": 0, "beat": 0, "words": [], "taste": []
-    }  # fmt: skip
-    if isinstance(query, NearestQuery):
-        return asked | {"asks": NEAREST, "k": query.k, "at_lon": float(query.lon), "at_lat": float(query.lat)}
-    if isinstance(query, RelevantQuery):
-        place = {"asks": RELEVANT, "k": query.k, "at_lon": float(query.lon), "at_lat": float(query.lat)}
-        taste = [query.alpha, query.reach_km, query.window_posts or 0, query.window or 0]
-        return asked | place | {"words": list(query.words), "taste": [float(each) for each in taste]}
-    if isinstance(query, TermsQuery) and query.beat is not None and query.after and query.after.ago is not None:
-        return asked | {"asks": TERMS, "k": query.k, "window": query.after.ago, "beat": query.beat}
-    if isinstance(query, AggregateQuery) and query.beat is not None:
-        window = query.after.ago if query.after else 0
-        return asked | {"asks": AGGREGATES, "window": window or 0, "beat": query.beat}
-    return asked
-
-
-def _aggregates(query: AggregateQuery) -> dict[str, Any]:
-    """What an aggregate asks of each group of posts; `decode_aggregates` is the way back."""
-    return {
-        "outputs": [[output.name, _value(output.value)] for output in query.outputs],
-        "group_by": list(query.group_by),
-        "having": [[_value(each.value), each.op, each.literal] for each in query.having],
-        "order": [[_value(each.value), each.descending] for each in query.order],
-        "limit": query.limit,
-    }
-
-
-def _value(value: Measure | str) -> Any:
-    return value if isinstance(value, str) else [value.function, value.of, value.k]
-
-
-def decode_aggregates(columns: str) -> AggregateQuery:
-    """The aggregate of which the `columns` of a subscription tell, without its conditions."""
-    told = json.loads(columns)
-
-    def value(written: Any) -> Measure | str:
-        return written if isinstance(written, str) else Measure(*written)
-
-    return AggregateQuery(
-        outputs=tuple(Output(name, value(written)) for name, written in told["outputs"]),
-        group_by=tuple(told["group_by"]),
-        having=tuple(Having(value(written), op, literal) for written, op, literal in told["having"]),
-        order=tuple(Ordering(value(written), descending) for written, descending in told["order"]),
-        limit=told["limit"],
-    )
 
 
 def encode_expression(expression: Expression | None) -> list[int] | None:
@@ -154,13 +92,12 @@ def _encode_conjunction(conjunction: Conjunction) -> list[int]:
 def _times(query: Query, clock: int | None) -> tuple[int, int]:
     """[since, until) of the bounds, of which `after` excludes its moment and `until` includes it."""
     starts = [BEGINNING]
-    sliding = (
-        isinstance(query, TermsQuery | AggregateQuery) and clock is None and query.after and query.after.ago is not None
-    )
-    if query.after and not sliding:
+    window = role_of(query).window(query)
+    slides = window is not None and clock is None
+    if query.after and not slides:
         starts.append(_absolute(query.after, clock) + 1)
-    if isinstance(query, RelevantQuery) and query.window is not None and clock is not None:
-        starts.append(max(clock - query.window, BEGINNING) + 1)
+    if window is not None and clock is not None:
+        starts.append(max(clock - window, BEGINNING) + 1)
     if query.since:
         starts.append(_absolute(query.since, clock))
     return max(starts), _absolute(query.until, clock) + 1 if query.until else NEVER

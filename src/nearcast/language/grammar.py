@@ -1,8 +1,8 @@
-"""The grammar of the one SELECT that asks every kind of question (INTERFACE.md, after STAR's language, STAR).
+"""The grammar of the one SELECT that asks every kind of question, after STAR's language (STAR §3.1).
 
-All kinds are recognised here; what has a meaning is decided in `parser` and `aggregates`. Names that only one place can
-take (a unit, an attribute, a region) are terminals of their own: the contextual lexer tells them apart by where they
-stand, and an error can say what was expected there in plain words.
+It has every clause and any function; which of them have a meaning, the kinds decide (`roles`). Names that only one
+place can take (a unit, an attribute, a region) are terminals of their own: the contextual lexer tells them apart by
+where they stand, and an error can say what was expected there in plain words.
 """
 
 # fmt: off
@@ -15,7 +15,6 @@ _FREE = (  # also names
 )
 # fmt: on
 KEYWORDS = frozenset((*RESERVED, *_FREE))
-FUNCTIONS = {"count": "Count", "sum": "Sum", "avg": "Avg", "min": "Min", "max": "Max", "topk": "TopK"}
 
 _RULES = r"""
 start: [EXPLAIN] SELECT [APPROXIMATE] items FROM STREAM [where] clause* ";"*

@@ -1,4 +1,4 @@
-"""Places as a query spells them: RECT(…), CIRCLE(…), POLYGON('…'), a region's name given before, or a POINT(…)."""
+"""Places as a query writes them: RECT(…), CIRCLE(…), POLYGON('…'), the name of a region, or a POINT(…)."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -20,7 +20,7 @@ _KM = {"km": 1.0, "m": 0.001}
 
 
 def parse_region(text: str, regions: Mapping[str, Region] | None = None) -> Region:
-    """The region that `text` spells; QueryError, pointing at the word, where it spells none."""
+    """The region that `text` is; QueryError, pointing at the word, where it is none."""
     return region_of(text, read_region(text), regions or {})
 
 

@@ -4,14 +4,15 @@ import os
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from nearcast.common.errors import QueryError
-from nearcast.language.grammar import FUNCTIONS, GRAMMAR, KEYWORDS, PLAIN_WORDS, RESERVED, STRING
+from nearcast.language.grammar import GRAMMAR, KEYWORDS, PLAIN_WORDS, RESERVED, STRING
+from nearcast.language.known_kinds import group_functions
 from nearcast.language.messages import Span, either, nearest, pointed, shown
 
 LONGEST = 200_000  # a second or two of parsing
@@ -144,16 +145,21 @@ class Select:
     where: tuple[Inside | Words | During | Condition, ...]
     clauses: tuple[Clause, ...]
 
+    @cached_property
+    def calls(self) -> tuple[Call, ...]:
+        """The functions among the items."""
+        return tuple(item.operand for item in self.items or () if isinstance(item.operand, Call))
+
 
 def read_select(sql: str) -> Select:
-    """The SELECT that `sql` spells; QueryError where it does not follow the grammar."""
+    """The SELECT that `sql` is; QueryError where it does not follow the grammar."""
     node = _read(sql, "start")
     assert isinstance(node, Select)
     return node
 
 
 def read_region(text: str) -> Operand:
-    """The region that `text` spells, `RECT(…)` or a name."""
+    """The region that `text` is, `RECT(…)` or a name."""
     node = _read(text, "region")
     assert isinstance(node, Call | Name)
     return node
@@ -211,8 +217,8 @@ def _explained(sql: str, problem: UnexpectedInput) -> QueryError:
     else:
         word = re.compile(r"\w+|.", re.DOTALL).match(sql, start)[0]  # type: ignore[index]
     span, upper = Span(start, start + len(word)), word.upper()
-    if told := _about_the_word_before(sql, start, accepted):
-        return told
+    if error := _about_the_word_before(sql, start, accepted):
+        return error
     if upper == "OR" and "AND" in accepted:
         return pointed(sql, span, "conditions are joined by AND; OR works inside CONTAINS '…'", "AND")
     if upper in ("NOT", "(") and "LOC" in accepted:
@@ -233,7 +239,7 @@ def _about_the_word_before(sql: str, start: int, accepted: set[str]) -> QueryErr
     word, span = before[1], Span(*before.span(1))
     if word.upper() == "DISTINCT" and "NAME" not in accepted:
         return pointed(sql, span, "DISTINCT is not offered", "GROUP BY, which gives each value of an attribute once")
-    if sql[start] == "(" and "COMPARISON" in accepted and word.lower() in FUNCTIONS:
+    if sql[start] == "(" and "COMPARISON" in accepted and word.lower() in group_functions():
         message = "a condition on an aggregate is one on groups, not on posts"
         return pointed(sql, span, message, f"HAVING {word}(…) after the GROUP BY")
     if "FROM" in accepted and nearest(word, ["APPROXIMATE"]):
@@ -266,8 +272,8 @@ class _Nodes(Transformer[Token, Any]):
 
     def start(self, explain: Token | None, *rest: Any) -> Select:
         _select, approximate, items, _from, _stream, where, *clauses = rest
-        about = _span(approximate) if approximate else None
-        return Select(explain is not None, about, items, where or (), tuple(clauses))
+        span = _span(approximate) if approximate else None
+        return Select(explain is not None, span, items, where or (), tuple(clauses))
 
     def everything(self) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Times and lengths of time as a query spells them, in microseconds."""
+"""Times and lengths of time as a query writes them, in microseconds."""
 
 import re
 from datetime import UTC, datetime, timedelta

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import NEAREST, RANGE, RELEVANT, TERMS
 from nearcast.common.text.tokenizer import Tokenizer
-from nearcast.engine.bulk_encoding import TOO_LONG
 from nearcast.engine.op_encoding import encode_ops
 from nearcast.engine.op_resolution import resolve
 from nearcast.engine.samples import op_sample
 from nearcast.kinds.relevance.query import HALF_WORLD_KM
+from nearcast.language.bulk_columns import TOO_LONG
 from nearcast.sources.formats import whole_file
 from nearcast.sources.op_records import NUMBER_COLUMNS, TEXT_COLUMNS, read_ops
 from nearcast.storage.subscriptions.rows import Rows
@@ -83,7 +83,7 @@ def test_columns_are_the_same_subscription_as_their_sql(some: list[dict[str, Any
     bulk, refused = encode_ops(raw_ops(some), TOKENIZER)
     one_by_one, _ = encode_ops(raw_ops([{"sql": written(record)} for record in some]), TOKENIZER)
     assert not len(refused) and len(bulk) == len(one_by_one) == len(some)
-    for name in ("asks", "words", "taste", "k", "at_lon", "at_lat", "code", "min_lon", "life", "digest"):
+    for name in ("asks", "words", "scoring", "k", "at_lon", "at_lat", "code", "min_lon", "life", "digest"):
         assert bulk[name].to_pylist() == one_by_one[name].to_pylist(), name
 
 
@@ -92,9 +92,9 @@ def test_a_taste_is_alpha_reach_and_window() -> None:
         raw_ops([GOOD, {**GOOD, "reach_km": 5, "window_posts": None, "window_seconds": 0.25, "words": "b a! B"}]),
         TOKENIZER,
     )
-    assert ops["taste"].to_pylist() == [[0.5, HALF_WORLD_KM, 1000.0, 0.0], [0.5, 5.0, 0.0, 250_000.0]]
+    assert ops["scoring"].to_pylist() == [[0.5, HALF_WORLD_KM, 1000.0, 0.0], [0.5, 5.0, 0.0, 250_000.0]]
     assert ops["words"].to_pylist()[1] == sorted(TOKENIZER.term(word) for word in "ab")
-    assert ops["window"].to_pylist() == ops["beat"].to_pylist() == [0, 0]
+    assert ops["window"].to_pylist() == ops["sync"].to_pylist() == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_the_kinds_of_one_batch_do_not_mix() -> None:
     assert not len(rejects)
     assert ops["asks"].to_pylist() == [RELEVANT, RANGE, NEAREST, TERMS, RELEVANT, RELEVANT, RANGE]
     assert [len(words) for words in ops["words"].to_pylist()] == [2, 0, 0, 0, 1, 3, 0]
-    assert [len(taste) for taste in ops["taste"].to_pylist()] == [4, 0, 0, 0, 4, 4, 0]
+    assert [len(taste) for taste in ops["scoring"].to_pylist()] == [4, 0, 0, 0, 4, 4, 0]
     assert len(set(ops["digest"].to_pylist())) == len(MIXED)
 
 
@@ -238,7 +238,7 @@ def test_columns_come_from_a_file(tmp_path: Any) -> None:
     raw, rejects = read_ops(whole_file(str(tmp_path / "ops.jsonl")))
     assert rejects["reason"].to_pylist() == ["bad alpha"]
     ops, refused = encode_ops(raw, TOKENIZER)
-    assert (ops["asks"].to_pylist(), ops["taste"].to_pylist()) == ([RELEVANT], [[0.0, HALF_WORLD_KM, 100.0, 0.0]])
+    assert (ops["asks"].to_pylist(), ops["scoring"].to_pylist()) == ([RELEVANT], [[0.0, HALF_WORLD_KM, 100.0, 0.0]])
     assert len(refused) == 1
 
 

@@ -174,7 +174,7 @@ def test_reports_of_several_beats(seed: int) -> None:
     queries = parsed(sql)
     rows = rows_of(queries)
     found = report(all_due(rows, 4 * SECOND, 5), world.window(2))
-    ends = [(n, 4 * SECOND + i * (query.beat or 0)) for n, query in enumerate(queries) for i in range(5)]
+    ends = [(n, 4 * SECOND + i * (query.sync or 0)) for n, query in enumerate(queries) for i in range(5)]
     assert told(found) == {(n, end): counted(world, queries[n], end) for n, end in ends}
 
 

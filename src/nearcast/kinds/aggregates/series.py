@@ -26,9 +26,8 @@ import numpy as np
 from nearcast.common.op_schema import BEGINNING
 from nearcast.kinds.aggregates.answer_rows import shape_of
 from nearcast.kinds.aggregates.groups import Shape
-from nearcast.kinds.aggregates.query import AggregateQuery
+from nearcast.kinds.aggregates.query import AggregateQuery, decode_aggregates
 from nearcast.language import decode_code
-from nearcast.language.encode import decode_aggregates
 from nearcast.storage.subscriptions.rows import Rows
 
 

@@ -5,84 +5,77 @@ attributes of the GROUP BY.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from nearcast.common.queries import Scalar
-from nearcast.kinds.aggregates.query import Having, Measure, Ordering, Output
-from nearcast.language.measures import attribute_of, function_of, measure_of, whole, written
+from nearcast.kinds.aggregates.measures import Measure, attribute_of, measure_of, written
+from nearcast.language.known_kinds import post_orders
 from nearcast.language.messages import nearest, pointed, shown
-from nearcast.language.syntax import Call, Clause, Item, Name, Operand, Order, Select, Test, span_of
-from nearcast.language.times import duration
+from nearcast.language.parsed_select import ParsedSelect
+from nearcast.language.syntax import Call, Item, Name, Operand, Order, Test, span_of
 from nearcast.language.where import scalar
 
-_Clauses = Mapping[str, Clause]
 _Columns = Mapping[str, Measure | str]
 _VALUES = "an aggregate, its name (AS) or an attribute of the GROUP BY"
 
 
-def lone_topk(select: Select) -> Call | None:
-    """The TopK that is all of a SELECT: its rows are terms, not groups."""
-    items, words = select.items or (), {clause.word for clause in select.clauses}
-    if len(items) != 1 or select.approximate or "GROUP" in words:
-        return None
-    operand = items[0].operand
-    return operand if isinstance(operand, Call) and operand.name.text.lower() == "topk" else None
+@dataclass(frozen=True)
+class Output:
+    """A column of the answer: an aggregate, or an attribute of the GROUP BY (its name)."""
+
+    name: str
+    value: Measure | str
 
 
-def is_aggregate(sql: str, select: Select) -> bool:
-    """Whether a SELECT is one of groups; QueryError where a function in it is unknown."""
-    calls = [item.operand for item in select.items or () if isinstance(item.operand, Call)]
-    for call in calls:
-        function_of(sql, call.name)
-    if select.approximate and not any(call.name.text.lower() in ("topk", "count") for call in calls):
-        message = "APPROXIMATE is for TopK and Count, and everything else is exact anyway"
-        raise pointed(sql, select.approximate, message, "TopK(text, 10) in the SELECT, or no APPROXIMATE")
-    return bool(calls) or any(clause.word == "GROUP" for clause in select.clauses)
+@dataclass(frozen=True)
+class Having:
+    """A condition on a group: `op` is one of = <> < <= > >=. False of a null."""
+
+    value: Measure | str
+    op: str
+    literal: Scalar
 
 
-def aggregate(sql: str, select: Select, clauses: _Clauses) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Ordering:
+    value: Measure | str
+    descending: bool = False
+
+
+def aggregate(parsed: ParsedSelect) -> dict[str, Any]:
     """What an AggregateQuery has beside its conditions."""
-    if select.items is None:
+    sql, items = parsed.sql, parsed.select.items
+    if items is None:
         message = "GROUP BY gives one row a group, and SELECT * asks for posts"
-        raise pointed(sql, clauses["GROUP"].span, message, "Count(id) and the attributes of the GROUP BY in place of *")
-    group_by = _group_by(sql, clauses)
-    columns = _columns(sql, select.items, group_by)
-    for name in clauses["GROUP"].body if "GROUP" in clauses else ():
+        expected = "Count(id) and the attributes of the GROUP BY in place of *"
+        raise parsed.error(parsed.clauses["GROUP"].span, message, expected)
+    group_by = _group_by(parsed)
+    columns = _columns(sql, items, group_by)
+    for name in parsed.body("GROUP"):
         if name.text not in columns.values():
             message = f"{shown(name.text)} is in the GROUP BY and not in the SELECT"
-            raise pointed(sql, name.span, message, f"{shown(name.text)} among what is selected")
-    tests = clauses["HAVING"].body if "HAVING" in clauses else ()
-    orders = clauses["ORDER"].body if "ORDER" in clauses else ()
+            raise parsed.error(name.span, message, f"{shown(name.text)} among what is selected")
     return {
         "outputs": tuple(Output(name, value) for name, value in columns.items()),
         "group_by": group_by,
-        "having": tuple(_having(sql, test, columns, group_by) for test in tests),
-        "order": tuple(_ordering(sql, order, columns, group_by) for order in orders),
-        "limit": limit(sql, clauses, "rows"),
-        "beat": beat(sql, clauses),
-        "approximate": select.approximate is not None,
+        "having": tuple(_having(sql, test, columns, group_by) for test in parsed.body("HAVING")),
+        "order": tuple(_ordering(sql, order, columns, group_by) for order in parsed.body("ORDER")),
+        "limit": parsed.limit("rows"),
+        "sync": parsed.sync(),
+        "approximate": parsed.select.approximate is not None,
     }
 
 
-def beat(sql: str, clauses: _Clauses) -> int | None:
-    return duration(sql, clauses["SYNC"].body[0]) if "SYNC" in clauses else None
-
-
-def limit(sql: str, clauses: _Clauses, what: str) -> int | None:
-    if "LIMIT" not in clauses:
-        return None
-    return whole(sql, clauses["LIMIT"].body[0], f"LIMIT takes a whole number of {what}", least=0)
-
-
-def _group_by(sql: str, clauses: _Clauses) -> tuple[str, ...]:
+def _group_by(parsed: ParsedSelect) -> tuple[str, ...]:
     names: dict[str, None] = {}
-    for operand in clauses["GROUP"].body if "GROUP" in clauses else ():
+    for operand in parsed.body("GROUP"):
         if isinstance(operand, Call):
-            raise pointed(sql, operand.name.span, "groups are by attributes, as they are", "an attribute's name")
-        name = attribute_of(sql, operand)
+            raise parsed.error(operand.name.span, "groups are by attributes, as they are", "an attribute's name")
+        name = attribute_of(parsed.sql, operand)
         if name in names:
-            raise pointed(sql, operand.span, f"{shown(name)} is given twice", "each attribute once")
+            raise parsed.error(operand.span, f"{shown(name)} is given twice", "each attribute once")
         names[name] = None
     return tuple(names)
 
@@ -113,7 +106,9 @@ def _grouped(sql: str, name: Name, group_by: tuple[str, ...]) -> str:
 def _having(sql: str, test: Test, columns: _Columns, group_by: tuple[str, ...]) -> Having:
     value, literal = _value(sql, test.operand, columns, group_by, "compared"), scalar(sql, test.value)
     if isinstance(value, Measure) and (expected := _not_comparable(value, literal)):
-        message = f"{shown(_spelt(test.operand))} cannot be compared with this"
+        operand = test.operand
+        name = written(operand) if isinstance(operand, Call) else operand.text
+        message = f"{shown(name)} cannot be compared with this"
         raise pointed(sql, test.value.span, message, expected)
     return Having(value, test.operator, literal)
 
@@ -136,7 +131,7 @@ def _is_time(text: str) -> bool:
 
 def _ordering(sql: str, order: Order, columns: _Columns, group_by: tuple[str, ...]) -> Ordering:
     operand = order.operand
-    if isinstance(operand, Call) and operand.name.text.upper() in ("DISTANCE", "RELEVANCE"):
+    if isinstance(operand, Call) and operand.name.text.upper() in post_orders():
         message = f"groups have no {operand.name.text.lower()}, only posts have"
         raise pointed(sql, operand.name.span, message, _VALUES)
     return Ordering(_value(sql, operand, columns, group_by, "ordered"), order.descending)
@@ -158,7 +153,3 @@ def _value(sql: str, operand: Operand, columns: _Columns, group_by: tuple[str, .
         message = f"TopK is a list of terms, by which groups cannot be {verb}"
         raise pointed(sql, span_of(operand), message, "an aggregate that is one value, such as Count(id)")
     return value
-
-
-def _spelt(operand: Operand) -> str:
-    return written(operand) if isinstance(operand, Call) else operand.text

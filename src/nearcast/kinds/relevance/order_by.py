@@ -1,4 +1,4 @@
-"""The most relevant posts as a SELECT spells them (Skype §3):
+"""The most relevant posts as a SELECT writes them (Skype §3):
 
     ORDER BY RELEVANCE(POINT(lon, lat), 'words', alpha [, reach km]) DESC LIMIT k [WINDOW n POSTS | WINDOW 4 HOURS]
 
@@ -7,60 +7,61 @@ once. There is nothing to join them by, since every word that is common adds to 
 """
 
 import re
-from collections.abc import Mapping
+from math import pi
 from typing import Any
 
-from nearcast.kinds.relevance.query import HALF_WORLD_KM
 from nearcast.language.keywords import MOST_WORDS, Tokenizer
-from nearcast.language.measures import whole
 from nearcast.language.messages import nearest, pointed, shown
+from nearcast.language.parsed_select import ParsedSelect, whole
 from nearcast.language.places import kilometres, point_of
-from nearcast.language.syntax import Argument, Call, Clause, Number, Order, Quantity, String, span_of
+from nearcast.language.posts import check_one_order, number_of_posts
+from nearcast.language.roles import PostOrder
+from nearcast.language.syntax import Argument, Call, Number, Quantity, String, span_of
 from nearcast.language.times import UNITS, duration
 
-RELEVANCE = "RELEVANCE(POINT(lon, lat), 'words', 0.5) DESC"
+HALF_WORLD_KM = 6371.0088 * pi  # half the earth's circumference: no two places are farther apart
+RELEVANCE = PostOrder(
+    "RELEVANCE",
+    "RELEVANCE(POINT(lon, lat), 'words', 0.5) DESC",
+    first="most relevant",
+    column="score",
+    ties="time and id",
+)
 WINDOWS = "WINDOW 1000000 POSTS or WINDOW 4 HOURS"
 _CALL = "RELEVANCE(POINT(lon, lat), 'words', 0.5), or with a reach: RELEVANCE(POINT(lon, lat), 'words', 0.5, 10 km)"
 _OPERATOR = re.compile(r"(?<!\S)(?:AND|OR|NOT)(?!\S)")
 _POSTS = ("post", "posts")
-_Clauses = Mapping[str, Clause]
 
 
-def is_relevance(clauses: _Clauses) -> bool:
-    """Whether the order of a query is by RELEVANCE."""
-    operand = clauses["ORDER"].body[0].operand if "ORDER" in clauses else None
-    return isinstance(operand, Call) and operand.name.text.upper() == "RELEVANCE"
-
-
-def relevance(sql: str, clauses: _Clauses, tokenizer: Tokenizer, timed: bool) -> dict[str, Any]:
-    """What a RelevantQuery has beside its conditions and columns; `timed` if these bound the time.
-
-    QueryError, pointing at the word, where it has no meaning.
-    """
-    order: Order = clauses["ORDER"].body[0]
+def relevance(parsed: ParsedSelect) -> dict[str, Any]:
+    """What a RelevantQuery has beside its columns; QueryError, pointing at the word, where it has no meaning."""
+    check_one_order(parsed, RELEVANCE)
+    where = parsed.where()
+    order, sql = parsed.order(), parsed.sql
+    assert order is not None and isinstance(order.operand, Call)
     call = order.operand
-    assert isinstance(call, Call)
     if not order.descending:
         message = "the most relevant come first, so the order is descending; there is no least relevant"
-        raise pointed(sql, order.direction or call.name.span, message, "DESC after RELEVANCE(…)")
+        raise parsed.error(order.direction or call.name.span, message, "DESC after RELEVANCE(…)")
     if len(call.arguments) not in (3, 4):
-        raise pointed(sql, call.name.span, f"RELEVANCE has {len(call.arguments)} of its values", _CALL)
+        raise parsed.error(call.name.span, f"RELEVANCE has {len(call.arguments)} of its values", _CALL)
     point, words, alpha, *reach = call.arguments
     lon, lat = point_of(sql, point)
     meaning = {
+        **where,
         "lon": lon,
         "lat": lat,
-        "words": _words(sql, words, tokenizer),
+        "words": _words(sql, words, parsed.tokenizer),
         "alpha": _alpha(sql, alpha),
         "reach_km": _reach(sql, reach[0]) if reach else HALF_WORLD_KM,
-        "k": _number_of_posts(sql, clauses),
+        "k": number_of_posts(parsed, RELEVANCE, "LIMIT 20 after DESC"),
     }
-    if "WINDOW" not in clauses:
+    if "WINDOW" not in parsed.clauses:
         return meaning
-    if timed:
+    if any(where[name] for name in ("after", "since", "until")):
         message = "the window says which posts count, and so does the time in the WHERE"
-        raise pointed(sql, clauses["WINDOW"].span, message, "either WINDOW or time")
-    return meaning | _window(sql, clauses["WINDOW"].body[0])
+        raise parsed.error(parsed.clauses["WINDOW"].span, message, "either WINDOW or time")
+    return meaning | _window(sql, parsed.body("WINDOW")[0])
 
 
 def _words(sql: str, node: Argument, tokenizer: Tokenizer) -> tuple[int, ...]:
@@ -93,13 +94,6 @@ def _reach(sql: str, node: Argument) -> float:
         message = "at its reach nearness has fallen to nothing, so it cannot be 0"
         raise pointed(sql, span_of(node), message, "a number of km or m that is greater than 0")
     return km
-
-
-def _number_of_posts(sql: str, clauses: _Clauses) -> int:
-    if "LIMIT" not in clauses:
-        message = "ORDER BY RELEVANCE asks for the k most relevant and needs a LIMIT that says how many"
-        raise pointed(sql, clauses["ORDER"].span, message, "LIMIT 20 after DESC")
-    return whole(sql, clauses["LIMIT"].body[0], "the most relevant are a whole number of posts")
 
 
 def _window(sql: str, quantity: Quantity) -> dict[str, int]:

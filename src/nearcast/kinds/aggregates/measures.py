@@ -1,13 +1,13 @@
-"""Aggregates as a SELECT spells them: Count(id), Avg(length), TopK(text, 10) (STAR §3.1)."""
+"""Aggregates as a SELECT writes them: Count(id), Avg(length), TopK(text, 10) (STAR §3.1)."""
 
-import re
+from dataclasses import dataclass
 
-from nearcast.kinds.aggregates.query import Measure
-from nearcast.language.grammar import FUNCTIONS
-from nearcast.language.messages import either, nearest, pointed, shown
-from nearcast.language.syntax import Argument, Call, Name, Number, Star, span_of
+from nearcast.language.messages import pointed
+from nearcast.language.parser import check_function
+from nearcast.language.syntax import Call, Name, Number, Star, span_of
+from nearcast.language.topk import number_of_terms
 
-_TOPK = "TopK(text, 10), or TopK(text), which means the same"
+FUNCTIONS = {"count": "Count", "sum": "Sum", "avg": "Avg", "min": "Min", "max": "Max", "topk": "TopK"}
 _OF_A_POST = {  # what is no attribute, and what can be asked instead: by groups, and of an aggregate
     "id": ("Count(id), or an attribute's name", "Count(id) to count posts"),
     "text": ("TopK(text), or an attribute's name", "TopK(text), or Avg(length)"),
@@ -16,9 +16,23 @@ _OF_A_POST = {  # what is no attribute, and what can be asked instead: by groups
 }
 
 
+@dataclass(frozen=True)
+class Measure:
+    """One aggregate of a SELECT (STAR §3.1): `function` is count, sum, avg, min, max or topk.
+
+    `of` is the attribute it is taken of: None for Count(id) and Count(*), which count posts, and "text" for TopK, whose
+    `k` most frequent terms it is (a term counts once a post). Count of an attribute counts the posts that have it; sum,
+    avg, min and max are of its numbers (min and max also of times, `ts` included) and null where there are none.
+    """
+
+    function: str
+    of: str | None = None
+    k: int = 0
+
+
 def measure_of(sql: str, call: Call) -> Measure:
     """What an aggregate means; QueryError, pointing at the word, where it means nothing."""
-    function = function_of(sql, call.name)
+    function = _function(sql, call.name)
     name = FUNCTIONS[function]
     if function == "topk":
         return Measure("topk", "text", number_of_terms(sql, call))
@@ -41,12 +55,11 @@ def measure_of(sql: str, call: Call) -> Measure:
     return Measure(function, of.text)
 
 
-def function_of(sql: str, name: Name) -> str:
+def _function(sql: str, name: Name) -> str:
     """The aggregate of that name, in lower case."""
+    check_function(sql, name)
     if name.text.lower() not in FUNCTIONS:
-        expected = f"a column, TopK, {either(each for each in FUNCTIONS.values() if each != 'TopK')}"
-        meant = nearest(name.text, FUNCTIONS.values())
-        raise pointed(sql, name.span, f"there is no function {shown(name.text)}", expected, meant)
+        raise pointed(sql, name.span, f"{name.text} does not stand beside aggregates", "an aggregate such as Count(id)")
     return name.text.lower()
 
 
@@ -59,24 +72,6 @@ def attribute_of(sql: str, name: Name) -> str:
     return name.text
 
 
-def number_of_terms(sql: str, topk: Call) -> int:
-    """The k of TopK(text, k), 10 where it is not given."""
-    if len(topk.arguments) not in (1, 2):
-        raise pointed(sql, topk.name.span, f"TopK has {len(topk.arguments)} values, not one or two", _TOPK)
-    text, *number = topk.arguments
-    if not isinstance(text, Name) or (text.text if text.quoted else text.text.lower()) != "text":
-        meant = nearest(text.text, ["text"]) if isinstance(text, Name) else ""
-        raise pointed(sql, span_of(text), "TopK counts the words of text", "text", meant)
-    return whole(sql, number[0], "TopK takes a whole number of terms") if number else 10
-
-
-def whole(sql: str, node: Argument, message: str, least: int = 1) -> int:
-    """A whole number that is not below `least`, 0 or 1."""
-    if isinstance(node, Number) and re.fullmatch(r"\+?[0-9]{1,18}", node.text) and int(node.text) >= least:
-        return int(node.text)
-    raise pointed(sql, span_of(node), message, f"a whole number from {least} up")
-
-
 def written(call: Call) -> str:
     """An aggregate as it was written, in lower case and without blanks: the name of its column."""
     parts = (each.text if isinstance(each, Name | Number) else "*" for each in call.arguments)
@@ -84,7 +79,7 @@ def written(call: Call) -> str:
 
 
 def _field(name: Name) -> str:
-    """A name as the fields of a post are spelt; in backticks, what is only a word of the language is an attribute."""
+    """A name as that of a post's field; in backticks, what is only a word of the language is an attribute."""
     if name.quoted:
         return "" if name.text == "loc" else name.text
     text = name.text.lower()
