@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.arrays import freeze
-from nearcast.common.kernels.lookup import latest_rows, rows_of_versions, sorted_members
+from nearcast.common.kernels.lookup import sorted_members
 from nearcast.common.op_schema import BEGINNING, NEVER
 from nearcast.storage.bundle import open_bundle
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import ENDS, Manifest
 from nearcast.storage.post_columns import PostColumns
+from nearcast.storage.subscriptions.kernels.versions import latest_rows, rows_of_versions
 from nearcast.storage.subscriptions.rows import Rows
 from nearcast.storage.subscriptions.subscription_segment import Directory, Ends, Line, Matches, Segment
 
