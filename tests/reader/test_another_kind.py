@@ -15,7 +15,7 @@ from nearcast.reader.answer import PostRows
 from nearcast.reader.current_answer import read_current
 from nearcast.reader.explain import explain
 from nearcast.reader.reader import Reader
-from tests.reader.first_posts.query import FirstPostsQuery
+from tests.kinds.first_posts.query import FirstPostsQuery
 from tests.reader.searched_state import ARCHIVED, FRESH, SEALED, make_state
 
 NOON, MINUTE = 1_777_636_800_000_000, 60_000_000
@@ -29,7 +29,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
         for n in range(30)
     ]
     parts = [(ARCHIVED, posts[:10]), (SEALED, posts[10:20]), (FRESH, posts[20:])]
-    monkeypatch.setenv(kinds.ENVIRONMENT, "tests.reader.first_posts:KIND")
+    monkeypatch.setenv(kinds.ENVIRONMENT, "tests.kinds.first_posts:KIND")
     kinds.kinds.cache_clear()
     yield Reader(make_state(tmp_path / "state", parts, deleted=[1]))
     monkeypatch.undo()

@@ -9,7 +9,7 @@ from nearcast.reader.post_order import ordered, rows_by_segment
 from nearcast.reader.reader import Reader
 from nearcast.reader.roles import Options, PlanPart, SearchRole
 from nearcast.storage.posts.range_search import search_range_in
-from tests.reader.first_posts.query import FirstPostsQuery
+from tests.kinds.first_posts.query import FirstPostsQuery
 
 
 class FirstPostsSearch(SearchRole):
