@@ -8,10 +8,10 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
-from nearcast.kinds.range.query import RangeQuery
+from nearcast.common.queries import Query
 from nearcast.kinds.relevance.idf_versions import SAMPLED, Counts, in_order, open_version, version_of, wanted_versions
 from nearcast.kinds.relevance.vectors import Idf
-from nearcast.language import encode_query
+from nearcast.language import encode_conditions
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import IDF, Manifest
 from nearcast.storage.posts.kernels.vocabulary import encode_terms
@@ -70,8 +70,7 @@ class IdfSet:
 
 def time_question(since: int, until: int) -> Question:
     """All posts with since <= time < until."""
-    encoded = encode_query(RangeQuery())
-    return Question.of({**encoded, "since": since, "until": until})
+    return Question.of({**encode_conditions(Query()), "since": since, "until": until})
 
 
 def count_posts(parts: Iterable[tuple[PostSegment, np.ndarray]], since: int, until: int) -> Counts:
