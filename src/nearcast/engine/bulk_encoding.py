@@ -21,7 +21,7 @@ from nearcast.language.bulk_columns import BulkColumns, is_length
 from nearcast.language.dnf import MOST_ALTERNATIVES
 from nearcast.language.encode import encode_expression
 from nearcast.language.keywords import parse_contains, parse_overlaps
-from nearcast.language.known_kinds import claiming_kinds
+from nearcast.language.known_kinds import known
 from nearcast.storage.subscriptions.rows import take_runs
 
 BOX = ("min_lon", "min_lat", "max_lon", "max_lat")
@@ -50,7 +50,7 @@ def _claimed(bulk: BulkColumns) -> list[tuple[Kind, np.ndarray]]:
     """The kinds that the columns are about, and the rows that each takes; the rest are for ranges."""
     free = np.ones(len(bulk), np.bool_)
     claimed = []
-    for kind in sorted(claiming_kinds(), key=lambda kind: kind.query.bulk_turn):
+    for kind in sorted(known().claiming, key=lambda kind: kind.query.bulk_turn):
         asking = kind.query.bulk_rows(bulk)
         if asking is not None:
             claimed.append((kind, asking & free))

@@ -8,7 +8,7 @@ from nearcast.common.kernels.hashing import hash_strings
 from nearcast.common.kernels.lookup import digests
 from nearcast.common.kernels.mix import fingerprints
 from nearcast.common.op_schema import RANGE
-from nearcast.language.known_kinds import claiming_kinds
+from nearcast.language.known_kinds import known
 from nearcast.storage.subscriptions.rows import flat_lists, take_lists
 
 _CONDITIONS = ("min_lon", "min_lat", "max_lon", "max_lat", "since", "until", "life")
@@ -27,7 +27,7 @@ def digests_of(queries: pa.Table) -> np.ndarray:
         if queries[name].null_count < len(queries):
             extra += _texts(chunk(queries[name])) * np.uint64(salt)
     asks = queries["asks"].to_numpy()
-    for kind in claiming_kinds() if (asks != RANGE).any() else ():
+    for kind in known().claiming if (asks != RANGE).any() else ():
         rows = np.flatnonzero(asks == kind.code)
         if len(rows):
             identity = kind.query.identity

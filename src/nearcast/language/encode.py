@@ -10,7 +10,7 @@ from nearcast.common.geo import containment as regions
 from nearcast.common.op_schema import BEGINNING, CODE_LAST, CODE_LENGTH_MASK, CODE_NEGATIVE, NEVER, NOTHING_ASKED
 from nearcast.common.queries import Query, TimeBound
 from nearcast.language.dnf import to_dnf
-from nearcast.language.known_kinds import code_of, role_of
+from nearcast.language.known_kinds import kind_of, role_of
 
 
 def encode_query(query: Query, clock: int | None = None) -> dict[str, Any]:
@@ -20,8 +20,8 @@ def encode_query(query: Query, clock: int | None = None) -> dict[str, Any]:
     with a subscription, which no clock is known for: it does not bound its posts. A query that nothing can match has
     the empty time [0, 0).
     """
-    asked = {"asks": code_of(query), **role_of(query).encode(query)}
-    return {**encode_conditions(query, clock), **NOTHING_ASKED, **asked}
+    kind = kind_of(query)
+    return {**encode_conditions(query, clock), **NOTHING_ASKED, "asks": kind.code, **kind.query.encode(query)}
 
 
 def columns_text(columns: Any) -> str | None:

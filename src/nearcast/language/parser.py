@@ -10,7 +10,7 @@ from nearcast.common.kinds import Kind
 from nearcast.common.queries import Statement
 from nearcast.language.grammar import PLAIN_WORDS
 from nearcast.language.keywords import Tokenizer
-from nearcast.language.known_kinds import claiming_kinds, functions, particular_clauses, rest
+from nearcast.language.known_kinds import KnownKinds, known
 from nearcast.language.messages import either, nearest, pointed, shown
 from nearcast.language.parsed_select import ParsedSelect
 from nearcast.language.roles import QueryRole, Refusal
@@ -26,21 +26,21 @@ def parse(sql: str, tokenizer: Tokenizer, regions: Mapping[str, Region] | None =
 
     Raises QueryError, whose message points at the word, for anything that has no meaning or none yet.
     """
-    known = {} if regions is None else regions
-    found = _lasting(sql, tokenizer) if len(sql) <= _SHORT else None
+    named = {} if regions is None else regions
+    found = _lasting(sql, tokenizer, known()) if len(sql) <= _SHORT else None
     if found is not None:
         return found
     quick = read_template(sql)
     if quick is not None:
         with suppress(QueryError):  # it is found again below, with the place where it stands
-            return _meaning(sql, quick, tokenizer, known)
-    return _meaning(sql, read_select(sql), tokenizer, known)
+            return _meaning(sql, quick, tokenizer, named)
+    return _meaning(sql, read_select(sql), tokenizer, named)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _lasting(sql: str, tokenizer: Tokenizer) -> Statement | None:
-    """What `sql` means whatever has a name, for as long as it is asked again; None where it is a mistake, or names a
-    region.
+def _lasting(sql: str, tokenizer: Tokenizer, kinds: KnownKinds) -> Statement | None:
+    """What `sql` means to these `kinds` whatever has a name, for as long as it is asked again; None where it is a
+    mistake, or names a region.
     """
     quick = read_template(sql)
     if quick is None or any(isinstance(each, Inside) and isinstance(each.region, Name) for each in quick.where):
@@ -62,19 +62,19 @@ def _meaning(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[st
 
 def check_function(sql: str, name: Name) -> None:
     """Raises QueryError where no kind has a function of that name in its SELECT."""
-    known = functions()
-    if name.text.lower() not in known:
-        expected = f"a column, {either(known.values())}"
-        meant = nearest(name.text, known.values())
+    functions = known().functions
+    if name.text.lower() not in functions:
+        expected = f"a column, {either(functions.values())}"
+        meant = nearest(name.text, functions.values())
         raise pointed(sql, name.span, f"there is no function {shown(name.text)}", expected, meant)
 
 
 def _kind_asked(select: Select) -> Kind:
     """The kind of question that a SELECT asks."""
-    for kind in claiming_kinds():
+    for kind in known().claiming:
         if kind.query.claims(select):
             return kind
-    return rest()
+    return known().rest
 
 
 def _clauses(sql: str, select: Select) -> dict[str, Clause]:
@@ -95,7 +95,7 @@ def _check_clauses(parsed: ParsedSelect, role: QueryRole) -> None:
     for word, clause in parsed.clauses.items():
         if word != "FOR" and word not in role.clauses:
             unknown = Refusal(f"{PLAIN_WORDS.get(word, word)} has no meaning in this question")
-            raise parsed.error(clause.span, *role.refusals.get(word, particular_clauses().get(word, unknown)))
+            raise parsed.error(clause.span, *role.refusals.get(word, known().particular_clauses.get(word, unknown)))
 
 
 def _check_computed(parsed: ParsedSelect, role: QueryRole) -> None:

@@ -1,6 +1,6 @@
 """What the kinds share whose answers are posts: their columns, their order, their number."""
 
-from nearcast.language.known_kinds import functions, group_functions, post_orders
+from nearcast.language.known_kinds import known
 from nearcast.language.messages import either, nearest, shown
 from nearcast.language.parsed_select import ParsedSelect, whole
 from nearcast.language.roles import PostOrder, Refusal
@@ -60,7 +60,7 @@ def check_newest_first(parsed: ParsedSelect) -> None:
     if isinstance(order.operand, Call):
         raise _no_order(parsed, order.operand.name)
     if order.operand.text.lower() not in ("time", "ts") or not order.descending:
-        orders = post_orders().values()
+        orders = known().post_orders.values()
         firsts = either(f"{first} first" for first in ("newest", *(each.first for each in orders)))
         expected = either([_NEWEST, *(each.example for each in orders), "no ORDER BY"])
         raise parsed.error(order.operand.span, f"posts come {firsts}, in no other order", expected)
@@ -69,10 +69,10 @@ def check_newest_first(parsed: ParsedSelect) -> None:
 
 def _no_order(parsed: ParsedSelect, name: Name) -> Exception:
     """The error of a function in the ORDER BY that is none by which posts can be ordered."""
-    examples = [_NEWEST, *(each.example for each in post_orders().values())]
-    function = nearest(name.text, (*post_orders(), *functions().values()))
+    examples = [_NEWEST, *(each.example for each in known().post_orders.values())]
+    function = nearest(name.text, (*known().functions.values(), *known().post_orders))
     if function.lower() != name.text.lower():
         return parsed.error(name.span, f"there is no function {shown(name.text)}", either(examples), function)
-    what = "of groups" if function.lower() in group_functions() else "for the SELECT"
+    what = "of groups" if function.lower() in known().group_functions else "for the SELECT"
     message = f"{function} is {what}, and this query gives posts"
     return parsed.error(name.span, message, f"{function} in the SELECT as well, or {' or '.join(examples[:2])}")

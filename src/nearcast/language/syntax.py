@@ -12,7 +12,7 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from nearcast.common.errors import QueryError
 from nearcast.language.grammar import GRAMMAR, KEYWORDS, PLAIN_WORDS, RESERVED, STRING
-from nearcast.language.known_kinds import group_functions
+from nearcast.language.known_kinds import known
 from nearcast.language.messages import Span, either, nearest, pointed, shown
 
 LONGEST = 200_000  # a second or two of parsing
@@ -239,7 +239,7 @@ def _about_the_word_before(sql: str, start: int, accepted: set[str]) -> QueryErr
     word, span = before[1], Span(*before.span(1))
     if word.upper() == "DISTINCT" and "NAME" not in accepted:
         return pointed(sql, span, "DISTINCT is not offered", "GROUP BY, which gives each value of an attribute once")
-    if sql[start] == "(" and "COMPARISON" in accepted and word.lower() in group_functions():
+    if sql[start] == "(" and "COMPARISON" in accepted and word.lower() in known().group_functions:
         message = "a condition on an aggregate is one on groups, not on posts"
         return pointed(sql, span, message, f"HAVING {word}(…) after the GROUP BY")
     if "FROM" in accepted and nearest(word, ["APPROXIMATE"]):

@@ -178,6 +178,14 @@ def test_another_meaning_is_another_digest(change: dict[str, Any]) -> None:
     assert first == same != other
 
 
+def test_other_conditions_or_columns_are_another_digest() -> None:
+    select, where = "SELECT {} FROM stream {} ", ("", "WHERE price < 5", "WHERE price < 50")
+    asked = "ORDER BY RELEVANCE(POINT(1, 2), 'a b', 0.5) DESC LIMIT 5 WINDOW 100 POSTS"
+    texts = [select.format(columns, each) + asked for columns in ("*", "id") for each in where]
+    ops, _ = encode_ops(raw_ops([{"sql": text} for text in texts]), TOKENIZER)
+    assert len(set(ops["digest"].to_pylist())) == len(texts)
+
+
 def test_either_zero_is_one_place() -> None:
     ops, _ = encode_ops(raw_ops([{**GOOD, "lon": 0.0}, {**GOOD, "lon": -0.0}]), TOKENIZER)
     assert len(set(ops["digest"].to_pylist())) == 1

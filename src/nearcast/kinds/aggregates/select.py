@@ -11,7 +11,7 @@ from typing import Any
 
 from nearcast.common.queries import Scalar
 from nearcast.kinds.aggregates.measures import Measure, attribute_of, measure_of, written
-from nearcast.language.known_kinds import post_orders
+from nearcast.language.known_kinds import known
 from nearcast.language.messages import nearest, pointed, shown
 from nearcast.language.parsed_select import ParsedSelect
 from nearcast.language.syntax import Call, Item, Name, Operand, Order, Test, span_of
@@ -131,7 +131,7 @@ def _is_time(text: str) -> bool:
 
 def _ordering(sql: str, order: Order, columns: _Columns, group_by: tuple[str, ...]) -> Ordering:
     operand = order.operand
-    if isinstance(operand, Call) and operand.name.text.upper() in post_orders():
+    if isinstance(operand, Call) and operand.name.text.upper() in known().post_orders:
         message = f"groups have no {operand.name.text.lower()}, only posts have"
         raise pointed(sql, operand.name.span, message, _VALUES)
     return Ordering(_value(sql, operand, columns, group_by, "ordered"), order.descending)
