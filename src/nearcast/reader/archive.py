@@ -42,12 +42,12 @@ def _columns(path: Path, question: Question, columns: Sequence[str] | None) -> l
         return None
     wanted = {*columns}
     looked_at = {*question.attribute_columns}
-    found = []
+    needed = []
     for name in pq.read_schema(path).names:
         attribute = attribute_of(name)
         if name in BASE or name in looked_at or (attribute and attribute[0] in wanted):
-            found.append(name)
-    return found
+            needed.append(name)
+    return needed
 
 
 def _filter(question: Question) -> pc.Expression:

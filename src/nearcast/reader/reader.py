@@ -161,18 +161,18 @@ class Reader:
         for number in new.tolist():
             if self.refs[number].kind == ARCHIVE and group is self._group:
                 group = group.copy()  # for what is read of an archive serves this question only
-            opened = self._open(self.refs[number], question, columns)
-            group.hold(number, opened.segment, opened.gone)
+            each = self._open(self.refs[number], question, columns)
+            group.hold(number, each.segment, each.gone)
         return group, members
 
     def segments(
-        self, question: Question, columns: Sequence[str] | None = None, kinds: Sequence[str] = (POSTS, ARCHIVE)
+        self, question: Question, columns: Sequence[str] | None = None, file_kinds: Sequence[str] = (POSTS, ARCHIVE)
     ) -> list[OpenSegment]:
         """All segments that a question's time touches, newest first, opened before any is searched: what is mapped
         stays readable whatever the writer removes.
         """
         self._check_kept()
-        refs = [ref for ref in self.refs if ref.kind in kinds and not question.is_apart(ref.min_ts, ref.max_ts)]
+        refs = [ref for ref in self.refs if ref.kind in file_kinds and not question.is_apart(ref.min_ts, ref.max_ts)]
         return [self._open(ref, question, columns) for ref in refs]
 
     def _check_kept(self) -> None:

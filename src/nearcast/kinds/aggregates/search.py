@@ -73,14 +73,15 @@ class AggregatesSearch(SearchRole):
 
     def answer(self, reader: Reader, query: AggregateQuery, options: Options) -> GroupRows:
         """One row a group, in the order of the query."""
-        stop_words, cache = options.get("stop_words"), reader.cache
-        if not isinstance(cache, AggregateCache):
-            return aggregated(reader, query, stop_terms(stop_words, reader.tokenizer))
-        stop = stop_terms(stop_words, reader.tokenizer)
-        if stop_words is not None:
-            return aggregated(reader, query, stop, cache)
-        version = reader.manifest.version
-        return _remembered(cache.memory, version, query, lambda: aggregated(reader, query, stop, cache))
+        stop_words = options.get("stop_words")
+        cache = reader.cache if isinstance(reader.cache, AggregateCache) else None
+
+        def answer() -> GroupRows:
+            return aggregated(reader, query, stop_terms(stop_words, reader.tokenizer), cache)
+
+        if cache is None or stop_words is not None:
+            return answer()
+        return _remembered(cache.memory, reader.manifest.version, query, answer)
 
     def explain(self, reader: Reader, query: AggregateQuery, answer: GroupRows) -> PlanPart:
         from nearcast.kinds.aggregates.explain import explain_aggregates

@@ -52,8 +52,8 @@ def _answer(reader: Reader, seq: int, rows: Rows, row: int) -> CurrentAnswer:
     numbers, scores, place = numbers[there], scores[there], place[there]
     order = np.lexsort((ledger.order[place], -ledger.ts[place], -scores))[: int(rows.scoring[row, 2])]
     by_number = np.argsort(numbers[order])
-    found = ledger.take(numbers[order][by_number])
+    best = ledger.take(numbers[order][by_number])
     if len(order):
-        found = found.take(arrow(np.argsort(by_number)))
+        best = best.take(arrow(np.argsort(by_number)))
     columns = selected_columns(rows.columns[row].as_py()) if len(rows.columns) else None
-    return CurrentAnswer(found, {"score": scores[order], "idf": np.full(len(order), version)}, columns)
+    return CurrentAnswer(best, {"score": scores[order], "idf": np.full(len(order), version)}, columns)

@@ -132,7 +132,7 @@ def test_an_approximate_topk_has_its_bounds(tmp_path: Path, monkeypatch: pytest.
     exact = [{"term": "w11", "count": 33}, {"term": "w10", "count": 30}]
     (plain,) = rows(nc.open(root), sql)
     assert plain == {"top": [{**each, "error": 0, "certain": True} for each in exact], "count(id)": len(words)}
-    monkeypatch.setattr("nearcast.reader.reader.counters_for", lambda k, stop: k + 1)
+    monkeypatch.setattr("nearcast.kinds.aggregates.search.counters_for", lambda k, stop: k + 1)
     state = cached(root)
     for _ in range(len(QUESTIONS)):
         assert rows(state, sql) == [plain]
