@@ -42,14 +42,14 @@ def demo(
     with loading():
         from nearcast.cli.run_command import check_memory, go
         from nearcast.cli.tables import messages
-        from nearcast.engine.balance_strategies import check_balanced
-        from nearcast.engine.settings import Inputs, Settings
+        from nearcast.engine.settings import Inputs
+        from nearcast.engine.settings_check import settings_for
         from nearcast.storage.directory import StateDirectory
 
     check_memory(memory)
     root = state.absolute() if state else Path(tempfile.mkdtemp(prefix="nearcast-demo-")) / "state"
     directory = StateDirectory(root)
-    check_balanced(directory, balance, None)
+    settings = settings_for(directory, {"balance": balance})
     world, count = made_world(directory, seed, rate, subscriptions)
     inputs = Inputs(
         ops=(str(root / "demo" / "subscriptions.jsonl"),),
@@ -61,7 +61,7 @@ def demo(
     manifest, _ = go(
         directory,
         inputs,
-        Settings(balance=balance),
+        settings,
         title,
         False,
         memory,

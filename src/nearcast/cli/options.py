@@ -1,4 +1,4 @@
-"""What several commands take: a state, a format, durations, mappings, worlds."""
+"""What several commands take: a state, a format, mappings, worlds."""
 
 import re
 from datetime import UTC, datetime
@@ -13,7 +13,6 @@ from nearcast.common.errors import BadInput
 if TYPE_CHECKING:
     from nearcast.storage.directory import StateDirectory
 
-UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000}
 FIELDS = ("id", "ts", "lat", "lon", "text")
 
 
@@ -36,30 +35,6 @@ def existing(path: Path) -> "StateDirectory":
         what = "is not a Nearcast state directory" if path.exists() else "does not exist"
         raise BadInput(f"{path} {what}: nearcast run --state {path} makes one")
     return state
-
-
-def duration(option: str, text: str) -> int:
-    """'30d', '12h', '5m', '10s' in microseconds."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", text)
-    if match is None:
-        raise BadInput(
-            f"{option} {text!r} is not a length of time: give a number and a unit, such as 30d, 12h, 5m or 10s"
-        )
-    length = round(float(match[1]) * UNITS[match[2]])
-    if length > 36_600_000 * UNITS["d"]:
-        raise BadInput(f"{option} {text} is longer than 100,000 years")
-    return length
-
-
-def spelt_length(length: int) -> str:
-    """A length of time as `duration` reads it, in the largest unit of which it is a whole number."""
-    unit = max((name for name in UNITS if length % UNITS[name] == 0), key=lambda name: UNITS[name], default="ms")
-    return f"{length / UNITS[unit]:g}{unit}"
-
-
-def optional_duration(option: str, text: str | None) -> int | None:
-    """A duration; None for 'none' or where nothing was given."""
-    return None if text is None or text.strip().lower() in ("none", "never", "forever") else duration(option, text)
 
 
 def mapping(texts: list[str]) -> dict[str, str]:

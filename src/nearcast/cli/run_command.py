@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nearcast.cli.deferred import loading
-from nearcast.cli.options import UNITS, duration, mapping, optional_duration, spelt_length, world
+from nearcast.cli.options import mapping, world
 from nearcast.common.errors import BadInput
 
 if TYPE_CHECKING:
@@ -134,36 +134,22 @@ def run(
     """
     with loading():
         from nearcast.cli.tables import messages
-        from nearcast.engine.balance_strategies import check_balanced
-        from nearcast.engine.settings import Settings, size_of
+        from nearcast.engine.settings_check import settings_for
         from nearcast.kinds.relevance.distributions.registry import check_distribution
-        from nearcast.partitioning.routers.registry import router_named
-        from nearcast.reader.stop_words import words_of
-        from nearcast.sources.derive.specs import change, read_specs
+        from nearcast.sources.derive.specs import change
         from nearcast.storage.directory import StateDirectory
 
-    if router is not None:
-        router_named(router)
     check_distribution(topk_distribution)
     check_memory(memory)
     directory = StateDirectory(state.absolute())
-    check_balanced(directory, balance, router)
-    period = idf_length(idf_period)
-    fixed = fixed_settings(directory, keep=keep, index=index, keep_accents=keep_accents, idf_period=period)
-    settings = Settings(
-        workers=workers,
-        router=router,
-        balance=balance,
-        topk_distribution=topk_distribution,
-        retention=optional_duration("--retention", retention),
-        keep_size=None if keep_size is None else size_of(keep_size),
-        keep_results=optional_duration("--keep-results", keep_results),
-        lateness=duration("--lateness", lateness),
-        max_future=optional_duration("--max-future", max_future),
-        stop_words=words_of(stop_words) if stop_words else (),
-        derive=None if derive is None else read_specs(derive),
-        **fixed,
-    )
+    given = {
+        "workers": workers, "router": router, "balance": balance, "topk_distribution": topk_distribution,
+        "retention": retention, "lateness": lateness, "max_future": max_future,
+        "keep": keep, "keep_size": keep_size, "keep_results": keep_results,
+        "derive": derive, "stop_words": stop_words or None,
+        "index": index, "idf_period": idf_period, "keep_accents": keep_accents,
+    }  # fmt: skip
+    settings = settings_for(directory, given)
     inputs = inputs_of(posts or [], queries or [], mapping(map_ or []), batch_posts, workers, until_drained)
     if not inputs.posts and not inputs.ops and inputs.world is None and not directory.exists():
         raise BadInput("nothing to read: give --posts and --queries")
@@ -227,35 +213,6 @@ def check_memory(text: str) -> None:
 
     if not re.fullmatch(r"[1-9]\d*[kmgtKMGT]", text):
         raise BadInput(f"--memory {text!r} is no amount of memory: give one such as 3g or 800m")
-
-
-def fixed_settings(directory: "StateDirectory", **given: Any) -> dict[str, Any]:
-    """Settings that a state was made with: taken from it where nothing is given, refused where something else is."""
-    choices: dict[str, tuple[Any, ...]] = {"keep": ("posts", "none"), "index": ("pyramid", "gi2")}
-    for name, allowed in choices.items():
-        if given[name] is not None and given[name] not in allowed:
-            raise BadInput(f"--{name} {given[name]!r} is unknown: give {' or '.join(allowed)}")
-    defaults = {"keep": "posts", "index": "pyramid", "keep_accents": False, "idf_period": UNITS["d"]}
-    made_with = directory.newest().settings if directory.exists() else {}
-    for name, value in made_with.items():
-        if given.get(name) not in (None, value):
-            option = {"keep_accents": "--keep-accents" if given[name] else "--fold-accents"}.get(
-                name, f"--{name} {given[name]}"
-            )
-            if name == "idf_period":
-                option, value = f"--idf-period {spelt_length(given[name])}", spelt_length(value)
-            raise BadInput(
-                f"{option}: {directory.root} was made with {name.replace('_', ' ')} = {value}, and that cannot change; "
-                "leave the option out, or start a new state directory"
-            )
-    return {name: given[name] if given[name] is not None else made_with.get(name, defaults[name]) for name in defaults}
-
-
-def idf_length(text: str | None) -> int | None:
-    length = None if text is None else duration("--idf-period", text)
-    if length is not None and length < UNITS["s"]:
-        raise BadInput(f"--idf-period {text} is too short: give a second or more")
-    return length
 
 
 def inputs_of(

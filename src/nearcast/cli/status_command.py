@@ -42,12 +42,12 @@ def gather(directory: Any) -> dict[str, Any]:
 
 def _setting(name: str, value: Any) -> Any:
     """A setting as its option takes it, a time as every other; None for the beginning of all."""
-    from nearcast.cli.options import spelt_length
+    from nearcast.common.durations import duration_text
     from nearcast.cli.tables import time_text
     from nearcast.common.op_schema import BEGINNING
 
     if name == "idf_period":
-        return spelt_length(value)
+        return duration_text(value)
     return time_text(None if value == BEGINNING else value, "") or None if name == "ledger_since" else value
 
 

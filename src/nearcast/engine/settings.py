@@ -1,14 +1,9 @@
 """What a run may choose, and what it reads. Imports nothing heavy: it travels to every process that Spark starts."""
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from nearcast.common.errors import BadInput
-
 DAY = 86_400_000_000
-UNITS = {name: 1000**n for n, name in enumerate(("b", "kb", "mb", "gb", "tb"))}
-UNITS |= {name: 1024**n for n, name in enumerate(("kib", "mib", "gib", "tib"), 1)}
 KEEP_SIZE = "keep_size"  # where they have what the last run would keep of posts
 LEDGER_SINCE = "ledger_since"  # and from which time on the ledger has all posts
 DERIVE = "derive"  # where a manifest's settings have what the state derives
@@ -53,12 +48,3 @@ class Inputs:
     count: int | None = None
     batch_posts: int = 800_000
     splits: int = 2
-
-
-def size_of(text: str | int) -> int:
-    """'20GB', '500 MiB' or a number, in bytes. A text needs its unit: posts that 20 bytes have no room for are lost."""
-    written = f"{text}b" if isinstance(text, int) else text
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", written.strip().lower())
-    if found is None or found[2] not in UNITS or not (size := round(float(found[1]) * UNITS[found[2]])):
-        raise BadInput(f"--keep-size {text!r} is no size: give a number and a unit, such as 20GB or 500MB")
-    return size

@@ -1,13 +1,13 @@
 """A state directory as Python sees it: `nearcast.open`."""
 
 import os
-import re
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from nearcast.common.errors import BadInput, NearcastError, QueryError
+from nearcast.common.errors import NearcastError, QueryError
+from nearcast.common.sizes import size_of
 from nearcast.kinds.aggregates.cache.answer_cache import CachedAnswers
 from nearcast.language import parse
 from nearcast.reader.current_answer import Current, read_current
@@ -20,7 +20,6 @@ from nearcast.reader.subscription_list import Subscriptions
 from nearcast.storage.directory import StateDirectory
 
 ATTEMPTS = 10
-SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?)i?B?", re.IGNORECASE)
 OBJECTS = 0.2  # of a cache's memory is for posts along the borders of regions
 SETTLED = 0.1  # seconds after which a folder that still has the same time of change has not changed
 
@@ -114,9 +113,6 @@ class State:
 
 def cache_of(memory: int | str) -> CachedAnswers:
     """A cache of so many bytes."""
-    found = SIZE.fullmatch(str(memory).strip())
-    if found is None:
-        raise BadInput(f"cache={memory!r}: give a number of bytes, or a size such as '500 MB'")
-    size = int(float(found[1]) * 1024 ** " KMG".index(found[2].upper() or " "))
+    size = size_of(memory, "cache")
     objects = int(OBJECTS * size)
     return CachedAnswers(size - objects, objects)

@@ -17,8 +17,9 @@ from nearcast.engine.local import begin
 from nearcast.engine.packets import to_batches
 from nearcast.engine.route import Packets, route_ops, route_posts, route_rejects
 from nearcast.engine.settings import Inputs, Settings
+from nearcast.engine.settings_check import check_derived, settings_for
 from nearcast.engine.spark.arrival import logged_arrival
-from nearcast.engine.spark.run import checked, follow, with_fixed
+from nearcast.engine.spark.run import follow
 from nearcast.engine.spark.stream import OnCommit, check_checkpoint, read_packets
 from nearcast.engine.warmup import warm_up, warm_up_words
 from nearcast.sources.op_records import normalise_ops
@@ -53,9 +54,9 @@ def run_dataframes(
             raise BadInput(
                 "nc.run takes streaming DataFrames (spark.readStream…); for files use nearcast run --posts FILE"
             )
-    state = str(state)
-    chosen = with_fixed(state, settings)
-    directory = checked(state, chosen)
+    directory = StateDirectory(Path(state).absolute())
+    chosen = settings_for(directory, settings)
+    check_derived(directory, chosen)
     with WriterLock(directory):
         begin(directory, chosen)
         check_checkpoint(directory)

@@ -5,32 +5,29 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nearcast.common.errors import BadInput, NearcastError
 from nearcast.engine.align import align
-from nearcast.engine.balance_strategies import check_balanced
 from nearcast.engine.kernel_compilation import Kernels, compiling
 from nearcast.engine.kernel_forecast import to_compile
 from nearcast.engine.local import begin, create
 from nearcast.engine.samples import sampled_ops
-from nearcast.engine.settings import DERIVE, IDF_PERIOD, KEEP_SIZE, Inputs, Settings, size_of
+from nearcast.engine.settings import Inputs, Settings
+from nearcast.engine.settings_check import check_derived
 from nearcast.engine.spark.data_source import OPS_LOG
 from nearcast.engine.spark.session import local_session, prime
 from nearcast.engine.spark.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
 from nearcast.engine.task_result import Report
 from nearcast.engine.warmup import is_warm
-from nearcast.partitioning.routers.registry import DEFAULT, router_named
 from nearcast.sinks.files import deliver
-from nearcast.sources.derive.specs import check, read_specs
 from nearcast.sources.file_log import FileLog, data_files
 from nearcast.sources.formats import ENDINGS
 from nearcast.storage.directory import StateDirectory, WriterLock
@@ -38,7 +35,6 @@ from nearcast.storage.manifest import Manifest
 from nearcast.storage.sweep import empty_spool, sweep
 
 SWEEP_EVERY = 60.0
-FIXED = ("keep", "index", "keep_accents", IDF_PERIOD)  # what a state was created with, it stays with
 
 
 def run(
@@ -52,9 +48,13 @@ def run(
     memory: str = "3g",
     sink: str | None = None,
 ) -> Manifest:
-    """Stream posts and ops into a state until `stop` is set, or until everything given has been read (`drain`)."""
+    """Stream posts and ops into a state until `stop` is set, or until everything given has been read (`drain`).
+
+    The settings are those that `settings_check.settings_for` makes.
+    """
     say = on_stage or (lambda stage: None)
-    directory = checked(state, settings)
+    directory = StateDirectory(Path(state).absolute())
+    check_derived(directory, settings)
     inputs = replace(inputs, posts=absolute(inputs.posts), ops=absolute(inputs.ops))
     found = list(data_files([*inputs.posts, *inputs.ops]))  # what does not exist is said before anything starts
     if (inputs.posts or inputs.ops) and not found:
@@ -167,46 +167,6 @@ def explained(error: Exception, pipeline: Pipeline) -> NearcastError:
     return NearcastError(
         f"the stream stopped: {(lines[-1] if lines else text.strip().splitlines()[0]).rstrip('.')}; run again to go on"
     )
-
-
-def checked(state: str, settings: Settings) -> StateDirectory:
-    """The state directory, if it can be used with these settings."""
-    directory = StateDirectory(Path(state).absolute())
-    directory.refuse_if_foreign()
-    router_named(settings.router or DEFAULT)
-    check_balanced(directory, settings.balance, settings.router)
-    check_derived(directory, settings)
-    if directory.exists():
-        fixed = directory.newest().settings
-        for name in FIXED:
-            if name in fixed and fixed[name] != getattr(settings, name):
-                option = name.replace("_", "-")
-                raise BadInput(
-                    f"{state} was created with --{option} {fixed[name]}: run it so, or start a new state directory"
-                )
-    return directory
-
-
-def check_derived(directory: StateDirectory, settings: Settings) -> None:
-    """What is to be derived works: a model that is none, or a function that fails, is told before anything starts."""
-    specs = settings.derive
-    if specs is None:
-        specs = tuple(directory.newest().settings.get(DERIVE, ())) if directory.exists() else ()
-    check(str(directory.root), specs)
-
-
-def with_fixed(state: str, given: Mapping[str, Any]) -> Settings:
-    """Settings for a run: what is not given is as the state was created, or the default."""
-    directory = StateDirectory(Path(state).absolute())
-    fixed = dict(directory.newest().settings) if directory.exists() else {}
-    for name in (DERIVE, KEEP_SIZE):  # the one goes on by itself, the other is said anew
-        fixed.pop(name, None)
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if DERIVE in chosen:
-        chosen[DERIVE] = read_specs(chosen[DERIVE])
-    if KEEP_SIZE in chosen:
-        chosen[KEEP_SIZE] = size_of(chosen[KEEP_SIZE])
-    return Settings(**{**fixed, **chosen})
 
 
 def empty_inbox(state: StateDirectory) -> None:
