@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from nearcast.cli import main
-from nearcast.common.errors import BadInput
 from nearcast.common.queries import AggregateQuery, Conditions, NearestQuery, RangeQuery, TermsQuery
 from nearcast.engine.settings import Settings
 from nearcast.engine.size_budget import kept

@@ -44,6 +44,7 @@ def demo(
         from nearcast.cli.tables import messages
         from nearcast.engine.settings import Inputs
         from nearcast.engine.settings_check import settings_for
+        from nearcast.sources.world_source import world_spec
         from nearcast.storage.directory import StateDirectory
 
     check_memory(memory)
@@ -51,12 +52,8 @@ def demo(
     directory = StateDirectory(root)
     settings = settings_for(directory, {"balance": balance})
     world, count = made_world(directory, seed, rate, subscriptions)
-    inputs = Inputs(
-        ops=(str(root / "demo" / "subscriptions.jsonl"),),
-        world=_fields(world),
-        rate=world.rate,
-        batch_posts=max(20_000, int(4 * world.rate)),
-    )
+    ops = str(root / "demo" / "subscriptions.jsonl")
+    inputs = Inputs((world_spec(world),), (ops,), batch_posts=max(20_000, int(4 * world.rate)))
     title = f"nearcast demo · {count:,} subscriptions · {world.rate:,.0f} posts/s · {root}"
     manifest, _ = go(
         directory,

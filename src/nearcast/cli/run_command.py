@@ -1,13 +1,14 @@
 """`nearcast run`: posts and ops in, results out."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nearcast.cli.deferred import loading
-from nearcast.cli.options import mapping, world
+from nearcast.cli.options import mapping
 from nearcast.common.errors import BadInput
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def run(
     }  # fmt: skip
     settings = settings_for(directory, given)
     inputs = inputs_of(posts or [], queries or [], mapping(map_ or []), batch_posts, workers, until_drained)
-    if not inputs.posts and not inputs.ops and inputs.world is None and not directory.exists():
+    if not inputs.posts and not inputs.ops and not directory.exists():
         raise BadInput("nothing to read: give --posts and --queries")
     if settings.derive is not None and (news := change(directory, settings.derive)):
         messages().print(news, soft_wrap=True)
@@ -185,9 +186,7 @@ def go(
 
     progress = Progress(directory, title, **shown)
     progress.begin(directory.newest() if directory.exists() else None)
-    if inputs.rate is not None and inputs.world is not None:
-        rate, most = inputs.rate, float("inf") if inputs.count is None else inputs.count
-        progress.due = lambda elapsed: min(most, elapsed * rate)
+    progress.due = None if drain else due_by_clock(inputs)
 
     def work(stop: Any) -> Any:
         progress.on_stage("loading")
@@ -208,6 +207,19 @@ def go(
     return conduct(progress, work, seconds), progress
 
 
+def due_by_clock(inputs: "Inputs") -> Callable[[float], float] | None:
+    """How many posts a generator should have made after so many seconds, where posts come from one."""
+    from nearcast.sources.protocol import SourceContext
+    from nearcast.sources.registry import open_sources
+    from nearcast.sources.world_source import WorldSource
+
+    for source in open_sources(inputs.posts, SourceContext(mapping=inputs.mapping)):
+        if isinstance(source, WorldSource) and source.rate is not None:
+            rate, most = source.rate, source.count
+            return lambda elapsed: min(most, elapsed * rate)
+    return None
+
+
 def check_memory(text: str) -> None:
     import re
 
@@ -220,24 +232,10 @@ def inputs_of(
 ) -> "Inputs":
     """What was typed after --posts and --queries, checked: a missing file is told now, not when Spark finds out."""
     from nearcast.engine.settings import Inputs
-    from nearcast.sources.file_log import data_files
-    from nearcast.sources.world import World
+    from nearcast.sources.protocol import OPS, POSTS, SourceContext
+    from nearcast.sources.registry import absolute, open_sources
 
-    worlds = [found for found in map(world, posts) if found is not None]
-    if worlds and len(posts) > 1:
-        raise BadInput("--posts world stands alone: a run reads files or a generated world, not both")
-    common: dict[str, Any] = {"mapping": names, "batch_posts": batch_posts, "splits": workers}
-    for _ in data_files(queries):
-        pass
-    ops = tuple(str(Path(path).absolute()) for path in queries)
-    if worlds:
-        fields, rate, count = worlds[0]
-        if count is not None and count < 0:
-            raise BadInput(f"world: count={count} is less than nothing")
-        World(**fields)
-        if drain and count is None:
-            raise BadInput("--until-drained never ends with an endless world: give it a count, world:count=100000")
-        return Inputs(ops=ops, world=fields, rate=None if drain else rate, count=count, **common)
-    for _ in data_files(posts):
-        pass
-    return Inputs(posts=tuple(str(Path(path).absolute()) for path in posts), ops=ops, **common)
+    for role, specs in ((POSTS, posts), (OPS, queries)):
+        for source in open_sources(specs, SourceContext(role, mapping=names, drain=drain)):
+            source.close()
+    return Inputs(absolute(posts), absolute(queries), names, batch_posts, workers)

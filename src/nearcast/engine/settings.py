@@ -1,7 +1,6 @@
 """What a run may choose, and what it reads. Imports nothing heavy: it travels to every process that Spark starts."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 DAY = 86_400_000_000
 KEEP_SIZE = "keep_size"  # where they have what the last run would keep of posts
@@ -38,13 +37,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Files and folders of posts and of ops, or a generated world at a rate (posts a second of wall time)."""
+    """What a run reads: specs of sources for posts and for ops, as `sources.registry` opens them.
+
+    `ops_beside` says that ops come from elsewhere too, and may be in the same batch as posts.
+    """
 
     posts: tuple[str, ...] = ()
     ops: tuple[str, ...] = ()
     mapping: dict[str, str] = field(default_factory=dict)
-    world: dict[str, Any] | None = None
-    rate: float | None = None
-    count: int | None = None
     batch_posts: int = 800_000
     splits: int = 2
+    ops_beside: bool = False

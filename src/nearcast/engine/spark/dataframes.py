@@ -18,13 +18,13 @@ from nearcast.engine.packets import to_batches
 from nearcast.engine.route import Packets, route_ops, route_posts, route_rejects
 from nearcast.engine.settings import Inputs, Settings
 from nearcast.engine.settings_check import check_derived, settings_for
-from nearcast.engine.spark.arrival import logged_arrival
 from nearcast.engine.spark.run import follow
 from nearcast.engine.spark.stream import OnCommit, check_checkpoint, read_packets
 from nearcast.engine.warmup import warm_up, warm_up_words
 from nearcast.sources.op_records import normalise_ops
 from nearcast.sources.raw import Raw, records_as_json, reject_table
 from nearcast.sources.records import normalise
+from nearcast.storage.checkpoint import batch_time
 from nearcast.storage.directory import StateDirectory, WriterLock
 from nearcast.storage.manifest import Manifest
 from nearcast.storage.sweep import empty_spool, sweep
@@ -109,4 +109,4 @@ def opened(root: str, settings: Settings) -> tuple[Plan, int]:
     context = TaskContext.get()
     order = (context.partitionId() << 20) if context is not None else 0
     state = StateDirectory(Path(root))
-    return Plan(root, state.newest(), settings, arrival=logged_arrival(state)), order
+    return Plan(root, state.newest(), settings, arrival=batch_time(state)), order

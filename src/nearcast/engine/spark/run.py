@@ -1,6 +1,5 @@
 """A run: one writer on one state, from the lock to the last commit."""
 
-import json
 import os
 import re
 import threading
@@ -8,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,17 +17,17 @@ from nearcast.engine.align import align
 from nearcast.engine.kernel_compilation import Kernels, compiling
 from nearcast.engine.kernel_forecast import to_compile
 from nearcast.engine.local import begin, create
-from nearcast.engine.samples import sampled_ops
+from nearcast.engine.samples import sampled_ops, sampled_posts
 from nearcast.engine.settings import Inputs, Settings
 from nearcast.engine.settings_check import check_derived
-from nearcast.engine.spark.data_source import OPS_LOG
 from nearcast.engine.spark.session import local_session, prime
-from nearcast.engine.spark.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
+from nearcast.engine.spark.stream import OnCommit, Pipeline, check_checkpoint, read_packets
 from nearcast.engine.task_result import Report
 from nearcast.engine.warmup import is_warm
 from nearcast.sinks.files import deliver
-from nearcast.sources.file_log import FileLog, data_files
-from nearcast.sources.formats import ENDINGS
+from nearcast.sources.inbox import empty_inbox
+from nearcast.sources.protocol import OPS, POSTS, SourceContext
+from nearcast.sources.registry import open_sources
 from nearcast.storage.directory import StateDirectory, WriterLock
 from nearcast.storage.manifest import Manifest
 from nearcast.storage.sweep import empty_spool, sweep
@@ -55,10 +53,8 @@ def run(
     say = on_stage or (lambda stage: None)
     directory = StateDirectory(Path(state).absolute())
     check_derived(directory, settings)
-    inputs = replace(inputs, posts=absolute(inputs.posts), ops=absolute(inputs.ops))
-    found = list(data_files([*inputs.posts, *inputs.ops]))  # what does not exist is said before anything starts
-    if (inputs.posts or inputs.ops) and not found:
-        say(f"nothing to read yet: no file there ends in {', '.join(ENDINGS)}")
+    for advice in advices(directory, inputs, drain):
+        say(advice)
     with WriterLock(directory):
         if directory.exists():
             check_checkpoint(directory)
@@ -86,7 +82,7 @@ def opened(
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(local_session, cores(), memory, state.root / "spark.log")
         try:
-            begin(state, settings, lambda: sample_of(inputs), lambda: sampled_ops(inputs))
+            begin(state, settings, lambda: sampled_posts(inputs), lambda: sampled_ops(inputs))
             align(state, settings)
             sweep(state)
             empty_spool(state)
@@ -146,6 +142,16 @@ def follow(
     return state.newest()
 
 
+def advices(state: StateDirectory, inputs: Inputs, drain: bool) -> list[str]:
+    """Open the sources once, so that what is wrong with one is told before anything starts; what they say."""
+    found = []
+    for role, specs in ((POSTS, inputs.posts), (OPS, inputs.ops)):
+        for source in open_sources(specs, SourceContext(role, state.root, inputs.mapping, drain)):
+            found += [source.advice()]
+            source.close()
+    return [advice for advice in found if advice]
+
+
 def halt(query: StreamingQuery) -> None:
     if query.isActive:
         query.stop()
@@ -167,33 +173,6 @@ def explained(error: Exception, pipeline: Pipeline) -> NearcastError:
     return NearcastError(
         f"the stream stopped: {(lines[-1] if lines else text.strip().splitlines()[0]).rstrip('.')}; run again to go on"
     )
-
-
-def empty_inbox(state: StateDirectory) -> None:
-    """Remove ops of the inbox that a committed batch has taken in: a Spark commit lies behind each of them."""
-    offsets = sorted((state.checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    if not offsets or not (state.source / f"{OPS_LOG}.jsonl").exists():
-        return
-    log = FileLog(state.source, OPS_LOG, read_only=True)
-    position = committed_ops(state, offsets[-1].name)
-    end = 0
-    for entry in log.entries:
-        end += entry.units
-        path = Path(entry.path)
-        if end <= position and path.parent == state.inbox and path.exists():
-            path.unlink()
-
-
-def committed_ops(state: StateDirectory, batch: str) -> int:
-    """The position in the log of ops that a batch of Spark's checkpoint ended at."""
-    for line in (state.checkpoint / "offsets" / batch).read_text(encoding="utf-8").splitlines()[2:]:
-        if line.startswith("{") and "ops_log" in line:
-            return int(json.loads(line)["ops"])
-    return 0
-
-
-def absolute(paths: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(str(Path(path).absolute()) for path in paths)
 
 
 def cores() -> int:

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
-from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -21,14 +20,10 @@ from nearcast.engine.commit import commit_batch, following
 from nearcast.engine.rebalancing import rebalance
 from nearcast.engine.second_round import second_round
 from nearcast.engine.settings import Inputs, Settings
-from nearcast.engine.spark.arrival import logged_arrival
 from nearcast.engine.spark.data_source import NearcastSource
 from nearcast.engine.task_result import Report, Round
 from nearcast.engine.work import work
-from nearcast.sources.file_log import data_files
-from nearcast.sources.formats import read_split, whole_file
-from nearcast.sources.records import normalise
-from nearcast.sources.world import World
+from nearcast.storage.checkpoint import batch_time, query_id
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import Manifest, is_replay
 from nearcast.storage.sweep import empty_spool
@@ -60,7 +55,7 @@ class Pipeline:
         if is_replay(manifest, query_id, batch):
             return
         manifest = align(self.state, self.settings)
-        plan = Plan(str(self.state.root), manifest, self.settings, batch, logged_arrival(self.state, batch))
+        plan = Plan(str(self.state.root), manifest, self.settings, batch, batch_time(self.state, batch))
         plan = self.with_first_post(plan, packets)
         workers = self.settings.workers
         rows = packets.repartitionById(workers, "worker").mapInArrow(task(plan), "report string").collect()
@@ -86,7 +81,9 @@ class Pipeline:
         return replace(plan, manifest=replace(plan.manifest, first_post=min(found))) if found else plan
 
     def query_id(self) -> str:
-        return str(json.loads((self.state.checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
+        found = query_id(self.state)
+        assert found is not None, "Spark writes it before the first batch"
+        return found
 
     def guarded(self, packets: DataFrame, batch: int) -> None:
         """`process`, keeping the error itself: Spark only passes on its text."""
@@ -137,7 +134,7 @@ def earliest(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def read_packets(spark: SparkSession, state: StateDirectory, settings: Settings, inputs: Inputs) -> DataFrame:
-    """Files and ops, or the generator, as a stream of packets."""
+    """The sources of a run, and the inbox, as a stream of packets."""
     spark.dataSource.register(NearcastSource)
     options = {"root": str(state.root), "settings": json.dumps(asdict(settings)), "inputs": json.dumps(asdict(inputs))}
     return spark.readStream.format("nearcast").options(**options).load()
@@ -146,28 +143,14 @@ def read_packets(spark: SparkSession, state: StateDirectory, settings: Settings,
 def check_checkpoint(state: StateDirectory) -> None:
     """Refuse a checkpoint that is missing or another state's: batch ids would begin again at 0."""
     manifest = state.newest()
-    metadata = state.checkpoint / "metadata"
     if manifest.batch < 0:
         return
-    if not metadata.exists():
+    if query_id(state) is None:
         raise BadInput(
             f"{state.checkpoint} is missing, but {state.root} holds {manifest.batch + 1} committed batches: "
             "restore it from a copy, or start a new state directory"
         )
-    if json.loads(metadata.read_text(encoding="utf-8"))["id"] != manifest.query_id:
+    if query_id(state) != manifest.query_id:
         raise BadInput(
             f"{state.checkpoint} belongs to another state: restore the right one, or start a new state directory"
         )
-
-
-def sample_of(inputs: Inputs) -> Any:
-    """A sample of the posts to come, their first rows first: for the router's extent and first term frequencies."""
-    if inputs.world is not None:
-        return normalise(World(**inputs.world).posts(0, 20_000))[0]
-    parts = []
-    for path in list(data_files(list(inputs.posts)))[:8]:
-        for posts, _ in read_split(whole_file(path), inputs.mapping):
-            parts.append(posts.slice(0, 20_000))
-            break
-    parts = [part for part in parts if len(part)]
-    return pa.concat_tables(parts, promote_options="default").combine_chunks() if parts else None
