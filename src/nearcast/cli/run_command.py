@@ -1,5 +1,6 @@
 """`nearcast run`: posts and ops in, results out."""
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from nearcast.common.errors import BadInput
 
 if TYPE_CHECKING:
     from nearcast.engine.settings import Inputs
+    from nearcast.sinks.delivery import Delivery
     from nearcast.storage.directory import StateDirectory
 
 
@@ -93,7 +95,10 @@ BatchPosts = Annotated[
     int, option("--batch-posts", "At most so many posts a batch, of lines of text about so many.", min=1)
 ]
 Deliver = Annotated[
-    Path | None, option("--deliver", "Write results as JSON Lines files into this folder, exactly once.", "DIR")
+    list[str] | None,
+    option(
+        "--deliver", "Where results go, each once: a folder, for JSON Lines files. May be given several times.", "SINK"
+    ),
 ]
 Memory = Annotated[str, option("--memory", "Of the JVM.", "3g")]
 
@@ -137,6 +142,9 @@ def run(
         from nearcast.cli.tables import messages
         from nearcast.engine.settings_check import settings_for
         from nearcast.kinds.relevance.distributions.registry import check_distribution
+        from nearcast.sinks.delivery import Delivery
+        from nearcast.sinks.protocol import SinkContext
+        from nearcast.sinks.registry import open_sinks
         from nearcast.sources.derive.specs import change
         from nearcast.storage.directory import StateDirectory
 
@@ -154,10 +162,11 @@ def run(
     inputs = inputs_of(posts or [], queries or [], mapping(map_ or []), batch_posts, workers, until_drained)
     if not inputs.posts and not inputs.ops and not directory.exists():
         raise BadInput("nothing to read: give --posts and --queries")
+    delivery = Delivery(open_sinks(deliver, SinkContext(directory.root)), tell)
     if settings.derive is not None and (news := change(directory, settings.derive)):
         messages().print(news, soft_wrap=True)
     began = time.monotonic()
-    manifest, progress = go(directory, inputs, settings, "nearcast run", until_drained, memory, sink=deliver)
+    manifest, progress = go(directory, inputs, settings, "nearcast run", until_drained, memory, delivery=delivery)
     seconds = time.monotonic() - began
     counts = manifest.counts
     rejects = f", {counts['rejects']:,} rejects in all (nearcast status tells why)" if counts.get("rejects") else ""
@@ -169,6 +178,11 @@ def run(
     )
 
 
+def tell(line: str) -> None:
+    """A line for the user while the stream goes on; a live view lets it pass above itself."""
+    print(f"nearcast: {line}", file=sys.stderr)
+
+
 def go(
     directory: "StateDirectory",
     inputs: "Inputs",
@@ -177,7 +191,7 @@ def go(
     drain: bool,
     memory: str,
     seconds: float | None = None,
-    sink: Path | None = None,
+    delivery: "Delivery | None" = None,
     **shown: Any,
 ) -> Any:
     """Run the pipeline with its progress in view; (the last manifest, what was seen)."""
@@ -201,7 +215,7 @@ def go(
             on_stage=progress.on_stage,
             stop=stop,
             memory=memory,
-            sink=None if sink is None else str(sink),
+            delivery=delivery,
         )
 
     return conduct(progress, work, seconds), progress

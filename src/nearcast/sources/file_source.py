@@ -44,7 +44,6 @@ class FileSource(Source):
         assert self.state is not None, "a log of files needs a state"
         return FileLog(self.state.source, self.role)
 
-    @property
     def identity(self) -> str:
         return self.log.uuid
 

@@ -45,16 +45,14 @@ class Split(Protocol):
 
 
 class Source(Protocol):
-    """A stream of rows. `name` is a spec by which the registry opens it again; it is the same in each run.
-
-    `identity` is of what the positions count: a log of files, a topic. A state that knows positions of the same name
-    but of another identity refuses the source, where it would read wrong records otherwise.
-    """
+    """A stream of rows. `name` is a spec by which the registry opens it again; it is the same in each run."""
 
     name: str
 
-    @property
-    def identity(self) -> str: ...
+    def identity(self) -> str:
+        """Of what its positions count: a log of files, a topic. A state that has positions of the same name, but of
+        another identity, refuses the source; it would read wrong records.
+        """
 
     def beginning(self) -> Position:
         """The position before the first record."""

@@ -35,14 +35,15 @@ class WorldSplit:
 class WorldSource(Source):
     """Posts of a world, at `rate` posts a second of wall time (None: as fast as they are read), `count` in all."""
 
-    identity = VERSION
-
     def __init__(self, world: World, rate: float | None = None, count: int | None = None) -> None:
         self.world = world
         self.rate = rate
         self.count = ENDLESS if count is None else count
         self.clock: tuple[float, int] | None = None  # when it began to count, and where
         self.name = f"world:seed={world.seed},start={_iso(world.start)},vocabulary={world.vocabulary}"
+
+    def identity(self) -> str:
+        return VERSION
 
     def beginning(self) -> int:
         return 0

@@ -86,7 +86,7 @@ class NearcastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 begin = _position(known, role, source)
                 end = source.advance(begin, self._limit(role, source, begin), most[role])
                 if end != begin:
-                    return {**known, role: {**known[role], source.name: {"of": source.identity, "at": end}}}
+                    return {**known, role: {**known[role], source.name: {"of": source.identity(), "at": end}}}
         return start
 
     def partitions(self, start: "Offset", end: "Offset") -> Sequence[InputPartition]:
@@ -127,7 +127,7 @@ class NearcastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if known is not offset:
             for source in self.sources["posts"]:
                 if isinstance(source.beginning(), int):
-                    known["posts"].setdefault(source.name, {"of": source.identity, "at": offset["posts"]})
+                    known["posts"].setdefault(source.name, {"of": source.identity(), "at": offset["posts"]})
         return known
 
     def _limit(self, role: str, source: "Source", start: "Position") -> "Position":
@@ -161,7 +161,7 @@ def _position(known: "Offset", role: str, source: "Source") -> "Position":
     entry = known[role].get(source.name)
     if entry is None:
         return source.beginning()
-    if entry["of"] != source.identity:
+    if entry["of"] != source.identity():
         raise BadInput(
             f"the checkpoint counts positions in another {source.name} than there is now: "
             "put that back, or start a new state directory"

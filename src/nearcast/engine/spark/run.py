@@ -24,7 +24,7 @@ from nearcast.engine.spark.session import local_session, prime
 from nearcast.engine.spark.stream import OnCommit, Pipeline, check_checkpoint, read_packets
 from nearcast.engine.task_result import Report
 from nearcast.engine.warmup import is_warm
-from nearcast.sinks.files import deliver
+from nearcast.sinks.delivery import CommittedOutbox, Delivery
 from nearcast.sources.inbox import empty_inbox
 from nearcast.sources.protocol import OPS, POSTS, SourceContext
 from nearcast.sources.registry import open_sources
@@ -44,7 +44,7 @@ def run(
     on_stage: Callable[[str], None] | None = None,
     stop: threading.Event | None = None,
     memory: str = "3g",
-    sink: str | None = None,
+    delivery: Delivery | None = None,
 ) -> Manifest:
     """Stream posts and ops into a state until `stop` is set, or until everything given has been read (`drain`).
 
@@ -61,7 +61,7 @@ def run(
         with compiling() as kernels, opened(directory, inputs, settings, memory, say, kernels) as spark:
             kernels.then(lambda: say("streaming"))
             packets = read_packets(spark, directory, settings, inputs)
-            return follow(directory, settings, packets, drain, on_commit, stop, sink, kernels)
+            return follow(directory, settings, packets, drain, on_commit, stop, delivery, kernels)
 
 
 @contextmanager
@@ -108,16 +108,15 @@ def follow(
     drain: bool,
     on_commit: OnCommit | None,
     stop: threading.Event | None,
-    sink: str | None = None,
+    delivery: Delivery | None = None,
     kernels: Kernels | None = None,
 ) -> Manifest:
     """Start the query, keep the house between batches, and wait for its end."""
-    stop = stop or threading.Event()
+    stop, delivery = stop or threading.Event(), delivery or Delivery([])
     swept = [time.monotonic()]
 
     def committed(manifest: Manifest, reports: list[Report]) -> None:
-        if sink is not None:
-            deliver(state, manifest, sink)
+        delivery.deliver(CommittedOutbox(state, manifest))
         if time.monotonic() - swept[0] > SWEEP_EVERY:
             sweep(state)
             empty_inbox(state)
@@ -128,14 +127,14 @@ def follow(
             kernels.rest(sum(report.counts.get("posts", 0) for report in reports))
 
     pipeline = Pipeline(state, settings, committed, None if kernels is None else lambda: kernels.ready(stop))
-    if sink is not None:
-        deliver(state, state.newest(), sink)
+    delivery.begin(CommittedOutbox(state, state.newest()))
     query = pipeline.start(packets, drain)
     try:
         while query.isActive and not stop.wait(0.2):
             pass
     finally:
         halt(query)
+        delivery.end(CommittedOutbox(state, state.newest()))
     failure = query.exception()
     if failure is not None and not stop.is_set():
         raise explained(failure, pipeline) from None
