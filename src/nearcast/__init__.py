@@ -35,15 +35,25 @@ def open(path: "str | Path", cache: "int | str | None" = None) -> "State":
     return State(path, cache)
 
 
-def run(spark: Any, *, posts: Any, queries: Any = None, state: "str | Path" = "state", **settings: Any) -> Any:
-    """Match a streaming DataFrame of posts with a stream of ops, into a state directory.
+def run(
+    spark: Any,
+    *,
+    posts: Any = None,
+    queries: Any = None,
+    state: "str | Path" = "state",
+    deliver: Any = None,
+    **settings: Any,
+) -> Any:
+    """Match a stream of posts with a stream of ops, into a state directory.
 
-    `settings` are those of `nearcast run`: workers, retention, lateness, max_future, keep, keep_size (bytes, or
-    "20GB"), keep_results, mapping, derive ("place,topic=model.npz", or a list of such) …
+    `posts` and `queries` are streaming DataFrames, or specs of sources as `nearcast run` takes them: paths, "world:…".
+    `deliver` is where results go: a folder, another sink's spec, a sink object, or a list of these. `settings` are
+    those of `nearcast run`: workers, retention ("30d"), lateness, max_future, keep, keep_size ("20GB"), keep_results,
+    mapping, derive ("place,topic=model.npz", or a list of such), drain=True to end when all is read …
     """
-    from nearcast.engine.spark import dataframes as foreign
+    from nearcast.engine.spark import dataframes
 
-    return foreign.run_dataframes(spark, posts=posts, queries=queries, state=state, **settings)
+    return dataframes.run_dataframes(spark, posts=posts, queries=queries, state=state, deliver=deliver, **settings)
 
 
 def search_many(spark: Any, queries: Any, state: "str | Path") -> Any:

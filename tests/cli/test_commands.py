@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from nearcast.cli.backlog import waiting_in_inbox
 from nearcast.cli.results_command import result_line
+from nearcast.sources.inbox import waiting_in_inbox
 from nearcast.storage.directory import StateDirectory
 from tests.cli.conftest import Said
 from tests.reader.small_state import LATER, make_state

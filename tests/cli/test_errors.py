@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from nearcast.cli.run_command import fixed_settings, inputs_of
-from nearcast.common.errors import BadInput
-from nearcast.storage.directory import StateDirectory
 from tests.cli.conftest import Said
 
 Cli = Callable[..., Said]
@@ -105,25 +102,6 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_a_file(
     log = Path(said.err.strip().rpartition(" ")[2])
     assert "Traceback" in log.read_text()
     log.unlink()
-
-
-def test_what_is_not_given_is_as_the_state_was_made(small_state: Path, tmp_path: Path) -> None:
-    nothing = {"keep": None, "index": None, "keep_accents": None, "idf_period": None}
-    fresh = StateDirectory(tmp_path / "new")
-    assert fixed_settings(fresh, **nothing) == {
-        "keep": "posts", "index": "pyramid", "keep_accents": False, "idf_period": 86_400_000_000,
-    }  # fmt: skip
-    assert fixed_settings(fresh, **{**nothing, "index": "gi2"})["index"] == "gi2"
-    assert fixed_settings(StateDirectory(small_state), **nothing)["index"] == "pyramid"
-    with pytest.raises(BadInput, match="cannot change"):
-        fixed_settings(StateDirectory(small_state), **{**nothing, "keep": "none"})
-
-
-def test_a_generated_world_is_drained_as_fast_as_it_can_be_made() -> None:
-    drained = inputs_of(["world:rate=10,count=100"], [], {}, 1000, 3, drain=True)
-    assert (drained.rate, drained.count, drained.world, drained.splits) == (None, 100, {"rate": 10.0}, 3)
-    live = inputs_of(["world:rate=10,count=100"], [], {}, 1000, 3, drain=False)
-    assert live.rate == 10.0
 
 
 def test_a_reader_that_goes_away_is_no_error(small_state: Path) -> None:

@@ -2,33 +2,8 @@
 
 import pytest
 
-from nearcast.cli.options import duration, mapping, moment, optional_duration, world
+from nearcast.cli.options import mapping
 from nearcast.common.errors import BadInput
-
-SECOND = 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("text", "length"),
-    [
-        ("10s", 10 * SECOND), ("5m", 300 * SECOND), ("12h", 43_200 * SECOND), ("30d", 30 * 86_400 * SECOND),
-        ("1.5h", 5_400 * SECOND), ("250ms", SECOND // 4), ("2 w", 14 * 86_400 * SECOND), ("0s", 0),
-    ],
-)  # fmt: skip
-def test_a_duration_is_a_number_and_a_unit(text: str, length: int) -> None:
-    assert duration("--lateness", text) == length
-
-
-@pytest.mark.parametrize("text", ["", "5", "m", "-5m", "5 fortnights", "1e9d", "5M", "99999999999d", "nan s"])
-def test_what_is_no_duration_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(BadInput, match="--lateness") as error:
-        duration("--lateness", text)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(("text", "length"), [(None, None), ("none", None), ("None", None), ("1m", 60 * SECOND)])
-def test_a_bound_can_be_lifted(text: str | None, length: int | None) -> None:
-    assert optional_duration("--max-future", text) == length
 
 
 def test_a_mapping_names_fields() -> None:
@@ -41,32 +16,3 @@ def test_a_mapping_names_fields() -> None:
 def test_what_is_no_mapping_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="--map"):
         mapping([text])
-
-
-@pytest.mark.parametrize(
-    ("text", "micros"),
-    [
-        ("1970-01-01T00:00:01Z", SECOND), ("1970-01-01T00:00:01", SECOND), ("1970-01-01T01:00:01+01:00", SECOND),
-        ("1000", SECOND), ("2026-05-01T12:00:00.000001Z", 1_777_636_800_000_001),
-    ],
-)  # fmt: skip
-def test_a_moment_is_iso_or_milliseconds(text: str, micros: int) -> None:
-    assert moment("--ts", text) == micros
-
-
-def test_what_is_no_moment_is_refused() -> None:
-    with pytest.raises(BadInput, match="--ts 'tomorrow' is not a time"):
-        moment("--ts", "tomorrow")
-
-
-def test_a_world_has_seed_rate_and_count() -> None:
-    assert world("posts/") is None
-    assert world("world") == ({}, 2000.0, None)
-    assert world("world:seed=7,rate=500,count=1000") == ({"seed": 7, "rate": 500.0}, 500.0, 1000)
-    assert world("world:rate=max,start=1970-01-01T00:00:01Z") == ({"start": SECOND}, None, None)
-
-
-@pytest.mark.parametrize("text", ["world:size=3", "world:seed=x", "world:count=1.5", "world:rate=fast", "world:seed"])
-def test_what_no_world_has_is_refused(text: str) -> None:
-    with pytest.raises(BadInput, match="world"):
-        world(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nearcast.cli.options import duration, spelt_length
+from nearcast.common.durations import duration_of, duration_text
 from nearcast.engine.begin import begin
 from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
@@ -81,4 +81,4 @@ def test_a_period_that_cannot_be_is_told(nearcast: Cli, state: Path, text: str, 
 
 @pytest.mark.parametrize("text", ["1d", "6h", "90m", "1w", "36h", "1500ms", "10s"])
 def test_a_length_is_spelt_as_it_is_read(text: str) -> None:
-    assert duration("--x", spelt_length(duration("--x", text))) == duration("--x", text)
+    assert duration_of(duration_text(duration_of(text, "--x")), "--x") == duration_of(text, "--x")

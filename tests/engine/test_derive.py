@@ -15,7 +15,7 @@ from nearcast.common.errors import BadInput
 from nearcast.common.geo.distance import haversine_km
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.settings import DAY, Settings
-from nearcast.engine.spark.run import checked, with_fixed
+from nearcast.engine.settings_check import check_derived, settings_for
 from nearcast.reader.current_answer import read_current
 from nearcast.reader.reader import Reader
 from nearcast.reader.results import read_results
@@ -210,7 +210,7 @@ def test_a_function_that_cannot_work_is_told_before_a_stream_starts(
 ) -> None:
     module.write_text(code)
     with pytest.raises(BadInput) as told:
-        checked(str(tmp_path / "state"), derive("x=made_here:f"))
+        check_derived(StateDirectory(tmp_path / "state"), derive("x=made_here:f"))
     message = str(told.value)
     assert message.startswith("--derive x=made_here:f: ") and said in message and "\n" not in message
 
@@ -232,10 +232,10 @@ def test_a_state_goes_on_deriving_what_it_did_and_a_change_is_told_in_one_line(t
     posts = [post(n, NOON + n * MINUTE, lon=2.3, lat=48.8) for n in range(4)]
     root = tmp_path / "state"
     state = run(root, derive("place"), [posted(posts[:1])])
-    run(root, with_fixed(str(root), {}), [posted(posts[1:2])])
+    run(root, settings_for(StateDirectory(root), {}), [posted(posts[1:2])])
     assert change(state, read_specs("place")) is None
     assert change(state, ()) == "nothing derived from now on; so far place: posts that are stored stay as they are"
-    run(root, with_fixed(str(root), {"derive": "none"}), [posted(posts[2:3])])
+    run(root, settings_for(StateDirectory(root), {"derive": "none"}), [posted(posts[2:3])])
     assert change(state, read_specs("place")) == (
         "place derived from now on; so far nothing: posts that are stored stay as they are"
     )
@@ -370,7 +370,7 @@ def test_a_file_that_is_no_model_is_told_in_one_line(tmp_path: Path) -> None:
         ("gone.npz", "not there"),
     ):
         with pytest.raises(BadInput, match=said) as told:
-            checked(str(tmp_path / "state"), derive(f"topic={tmp_path / name}"))
+            check_derived(StateDirectory(tmp_path / "state"), derive(f"topic={tmp_path / name}"))
         assert "\n" not in str(told.value)
 
 

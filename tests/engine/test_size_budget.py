@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from nearcast.cli import main
-from nearcast.common.errors import BadInput
 from nearcast.common.queries import Query
-from nearcast.engine.settings import Settings, size_of
+from nearcast.engine.settings import Settings
 from nearcast.engine.size_budget import kept
 from nearcast.kinds.aggregates.query import AggregateQuery
 from nearcast.kinds.aggregates.search import GroupRows
@@ -359,18 +358,3 @@ def test_the_command_line_says_what_is_left_out_and_what_is_coarse(
     assert facts["kept_since"] == since and facts["settings"]["keep_size"] == BUDGET
     step(state, settings_of(keep_size=10), Batch(posts=[{**batches[-1].posts[-1], "id": -5}]))
     assert "never dropped" in said(capsys, "status", "--state", state.root)[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "size_"),
-    [("20GB", 20 * 10**9), ("500 MiB", 500 << 20), ("1.5kb", 1500), ("7b", 7), (7, 7), ("2tb", 2 * 10**12), ("9 B", 9)],
-)
-def test_a_size_is_a_number_and_a_unit(text: str | int, size_: int) -> None:
-    assert size_of(text) == size_
-
-
-@pytest.mark.parametrize("text", ["", "0", "20", " 1.5 ", "0GB", "-1", "GB", "20 gigs", "1e9", "nan", "20GB!"])
-def test_what_is_no_size_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(BadInput, match="--keep-size") as error:
-        size_of(text)
-    assert "\n" not in str(error.value)

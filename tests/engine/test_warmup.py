@@ -7,20 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numba.core.dispatcher
-import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from nearcast.common.kinds import kind_named
 from nearcast.engine import warmup
 from nearcast.engine.begin import begin
 from nearcast.engine.local import run_locally
+from nearcast.engine.samples import sampled_posts
 from nearcast.engine.settings import Inputs, Settings
-from nearcast.engine.spark.data_source import NearcastReader
-from nearcast.engine.spark.stream import sample_of
 from nearcast.sources.formats import whole_file
 from nearcast.sources.op_records import read_ops
 from nearcast.sources.records import normalise
 from nearcast.sources.world import World
+from nearcast.sources.world_source import world_spec
 from nearcast.storage.directory import StateDirectory
 
 RATE = 3000
@@ -37,7 +35,7 @@ def warmed(folder: Path) -> None:
 def first_batches(folder: Path) -> None:
     """A world with subscriptions by region and words, as the demo has it."""
     world, state, settings = World(**FIELDS), StateDirectory(folder / "state"), Settings()
-    begin(state, settings, lambda: sample_of(Inputs(world=FIELDS)))
+    begin(state, settings, lambda: sampled_posts(Inputs((world_spec(World(**FIELDS)),))))
     ops = [json.dumps({"op": "subscribe", "id": name, "sql": sql}) for name, sql in world.subscriptions(200)]
     (folder / "ops.jsonl").write_text("\n".join(ops) + "\n", encoding="utf-8")
     raw, rejects = read_ops(whole_file(str(folder / "ops.jsonl")))
@@ -58,7 +56,7 @@ def warmed_for_reports(folder: Path) -> None:
 def first_reports(folder: Path) -> None:
     """Standing aggregates, whose beats come several times in a batch and again in the next."""
     world, state, settings = World(**FIELDS), StateDirectory(folder / "state"), Settings()
-    begin(state, settings, lambda: sample_of(Inputs(world=FIELDS)))
+    begin(state, settings, lambda: sampled_posts(Inputs((world_spec(World(**FIELDS)),))))
     texts = (
         "SELECT TopK(text, 5), weekday FROM stream GROUP BY weekday SYNC 1 second",
         "SELECT TopK(text, 3), Count(id), length FROM stream WHERE time AFTER '2 secs ago' GROUP BY length SYNC 1 sec",
@@ -107,21 +105,3 @@ def test_the_first_reports_call_no_kernel_that_the_warm_up_has_not_compiled(tmp_
     (tmp_path / "warm").mkdir()
     ready = called_by("warmed_for_reports", tmp_path / "warm")
     assert sorted(called_by("first_reports", tmp_path) - ready) == []
-
-
-def test_the_clock_of_a_generator_starts_after_the_first_ops_with_the_posts_of_a_second(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [100.0]
-    monkeypatch.setattr("nearcast.engine.spark.data_source.time.monotonic", lambda: now[0])
-    StateDirectory(tmp_path / "state").create({})
-    (tmp_path / "ops.jsonl").write_text(json.dumps({"op": "unsubscribe", "id": "a"}) + "\n", encoding="utf-8")
-    inputs = Inputs(ops=(str(tmp_path / "ops.jsonl"),), world=FIELDS, rate=10.0)
-    reader = NearcastReader(str(tmp_path / "state"), Settings(), inputs)
-    start = reader.initialOffset()
-    after_ops = reader.latestOffset(start, ReadAllAvailable())
-    assert after_ops["ops"] > 0 and after_ops["posts"] == 0
-    now[0] = 130.0
-    assert reader.latestOffset(after_ops, ReadAllAvailable())["posts"] == 10
-    now[0] = 132.0
-    assert reader.latestOffset(after_ops, ReadAllAvailable())["posts"] == 30

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.common.errors import BadInput
-from nearcast.sources import formats, lines
-from nearcast.sources.formats import Split, count_units, read_split, whole_file
+from nearcast.sources import formats, lines, records
+from nearcast.sources.formats import FilePart, count_units, read_split, whole_file
 from tests.sources.reading import GOOD, HEADER, csv_bytes, line, read, rows
 
 
@@ -103,7 +103,7 @@ def test_any_cutting_of_a_file_gives_its_posts_once_and_in_order(tmp_path_factor
     bounds = sorted([0, units, *(round(cut * units) for cut in cuts)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "BLOCK", block)
-        pieces = [piece for a, b in pairwise(bounds) for piece in read_split(Split(str(path), form, a, b))]
+        pieces = [piece for a, b in pairwise(bounds) for piece in read_split(FilePart(str(path), form, a, b))]
     assert rows(pieces) == whole
     assert len(whole[0]) == (sum(i % 5 != 4 for i in range(count)) if form == "jsonl" else count)
 
@@ -113,12 +113,12 @@ def test_a_split_sees_nothing_outside_its_part_of_a_growing_file(tmp_path):
     path.write_bytes(line(id=1) + b"\n" + line(id=2) + b"\n" + line(id=3))
     first = len(line(id=1)) + 1
     torn = first + 9
-    assert [p["id"] for p in rows(read_split(Split(str(path), "jsonl", 0, first, 0, first)))[0]] == [1]
-    assert rows(read_split(Split(str(path), "jsonl", 0, torn, 0, torn)))[1] == [
+    assert [p["id"] for p in rows(read_split(FilePart(str(path), "jsonl", 0, first, 0, first)))[0]] == [1]
+    assert rows(read_split(FilePart(str(path), "jsonl", 0, torn, 0, torn)))[1] == [
         ("broken JSON", line(id=2)[:9].decode())
     ]
     end = path.stat().st_size
-    assert [p["id"] for p in rows(read_split(Split(str(path), "jsonl", first, end, first, end)))[0]] == [2, 3]
+    assert [p["id"] for p in rows(read_split(FilePart(str(path), "jsonl", first, end, first, end)))[0]] == [2, 3]
 
 
 def test_a_file_that_is_gone_or_has_shrunk_is_bad_input(tmp_path):
@@ -126,7 +126,7 @@ def test_a_file_that_is_gone_or_has_shrunk_is_bad_input(tmp_path):
         path = _write(tmp_path, form, [1, 2])
         split = whole_file(str(path))
         with pytest.raises(BadInput, match="has shrunk"):
-            list(read_split(Split(split.path, split.format, 0, split.stop + 1)))
+            list(read_split(FilePart(split.path, split.format, 0, split.stop + 1)))
         path.unlink()
         with pytest.raises(BadInput, match="is missing"):
             list(read_split(split))
@@ -141,14 +141,14 @@ def test_many_splits_of_one_row_group_decode_it_once(tmp_path, monkeypatch):
     posts = [
         post["id"]
         for i in range(10)
-        for post in rows(read_split(Split(str(path), "parquet", i * 100, i * 100 + 100)))[0]
+        for post in rows(read_split(FilePart(str(path), "parquet", i * 100, i * 100 + 100)))[0]
     ]
     assert posts == list(range(1000))
     assert len(decoded) == 1
 
 
 def test_pieces_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(formats, "MAX_ROWS", 4)
+    monkeypatch.setattr(records, "MAX_ROWS", 4)
     for form in ("jsonl", "parquet", "csv"):
         path = _write(tmp_path, form, list(range(11)))
         sizes = [posts.num_rows for posts, _ in read_split(whole_file(str(path)))]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.sources import lines
-from nearcast.sources.formats import Split, read_split
+from nearcast.sources.formats import FilePart, read_split
 from nearcast.sources.json_lines import parse_json_lines, parse_line_by_line, parse_uniform
 from nearcast.sources.records import normalise_rows
 from tests.sources.reading import GOOD, attributes, line, read, rows
@@ -149,7 +149,7 @@ def test_a_line_over_the_limit_is_one_reject(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "MAX_LINE", 250)
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"\n".join([line(id=1), line(text="x" * 5000), line(id=2), line(text="y" * 5000)]))
-    for split in (Split(str(path), "jsonl", 0, path.stat().st_size), Split(str(path), "jsonl", 0, 5300)):
+    for split in (FilePart(str(path), "jsonl", 0, path.stat().st_size), FilePart(str(path), "jsonl", 0, 5300)):
         posts, rejects = rows(read_split(split))
         assert [post["id"] for post in posts] == [1, 2]
         assert [reason for reason, _ in rejects] == ["broken JSON"] * 2

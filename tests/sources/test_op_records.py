@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nearcast.sources.formats import Split, whole_file
+from nearcast.sources.formats import FilePart, whole_file
 from nearcast.sources.op_records import RAW_OPS, SAID_TWICE, read_ops
 
 
@@ -111,7 +111,7 @@ def test_splits_of_a_file_of_ops_give_each_op_once(tmp_path):
     path.write_text("".join(json.dumps({"op": "delete", "id": i}) + "\n" for i in range(20)))
     size = path.stat().st_size
     for cut in range(0, size, 13):
-        parts = [read_ops(Split(str(path), "jsonl", a, b))[0]["id"].to_pylist() for a, b in ((0, cut), (cut, size))]
+        parts = [read_ops(FilePart(str(path), "jsonl", a, b))[0]["id"].to_pylist() for a, b in ((0, cut), (cut, size))]
         assert parts[0] + parts[1] == list(range(20))
 
 

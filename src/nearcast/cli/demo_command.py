@@ -42,26 +42,23 @@ def demo(
     with loading():
         from nearcast.cli.run_command import check_memory, go
         from nearcast.cli.tables import messages
-        from nearcast.engine.balance_strategies import check_balanced
-        from nearcast.engine.settings import Inputs, Settings
+        from nearcast.engine.settings import Inputs
+        from nearcast.engine.settings_check import settings_for
+        from nearcast.sources.world_source import world_spec
         from nearcast.storage.directory import StateDirectory
 
     check_memory(memory)
     root = state.absolute() if state else Path(tempfile.mkdtemp(prefix="nearcast-demo-")) / "state"
     directory = StateDirectory(root)
-    check_balanced(directory, balance, None)
+    settings = settings_for(directory, {"balance": balance})
     world, count = made_world(directory, seed, rate, subscriptions)
-    inputs = Inputs(
-        ops=(str(root / "demo" / "subscriptions.jsonl"),),
-        world=_fields(world),
-        rate=world.rate,
-        batch_posts=max(20_000, int(4 * world.rate)),
-    )
+    ops = str(root / "demo" / "subscriptions.jsonl")
+    inputs = Inputs((world_spec(world),), (ops,), batch_posts=max(20_000, int(4 * world.rate)))
     title = f"nearcast demo · {count:,} subscriptions · {world.rate:,.0f} posts/s · {root}"
     manifest, _ = go(
         directory,
         inputs,
-        Settings(balance=balance),
+        settings,
         title,
         False,
         memory,

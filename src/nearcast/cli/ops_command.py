@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearcast.cli.options import Format, FormatOption, StateOption, existing, moment
+from nearcast.cli.options import Format, FormatOption, StateOption, existing
 from nearcast.common.errors import BadInput
+from nearcast.common.moments import moment_of
 
 if TYPE_CHECKING:
     from nearcast.storage.directory import StateDirectory
@@ -70,9 +71,9 @@ def subscriptions(
     form: FormatOption = Format.table,
 ) -> None:
     """List the subscriptions that stand: id, query, start, end (in stream time; empty for no bound) and status."""
-    from nearcast.cli.backlog import waiting_in_inbox
     from nearcast.cli.tables import messages, print_rows, time_text
     from nearcast.reader.subscription_list import Subscriptions
+    from nearcast.sources.inbox import waiting_in_inbox
 
     directory = existing(state)
     found = Subscriptions(directory)
@@ -92,7 +93,7 @@ def _timed(ts: str | None) -> dict[str, Any]:
     """Ops carry milliseconds, or text with all its digits."""
     if ts is None:
         return {}
-    moment("--ts", ts)
+    moment_of(ts, "--ts")
     return {"ts": int(ts) if ts.lstrip("-").isdigit() else ts}
 
 

@@ -1,10 +1,8 @@
-"""What several commands take: a state, a format, durations, mappings, worlds."""
+"""What several commands take: a state, a format, mappings."""
 
-import re
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +11,6 @@ from nearcast.common.errors import BadInput
 if TYPE_CHECKING:
     from nearcast.storage.directory import StateDirectory
 
-UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000}
 FIELDS = ("id", "ts", "lat", "lon", "text")
 
 
@@ -38,30 +35,6 @@ def existing(path: Path) -> "StateDirectory":
     return state
 
 
-def duration(option: str, text: str) -> int:
-    """'30d', '12h', '5m', '10s' in microseconds."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", text)
-    if match is None:
-        raise BadInput(
-            f"{option} {text!r} is not a length of time: give a number and a unit, such as 30d, 12h, 5m or 10s"
-        )
-    length = round(float(match[1]) * UNITS[match[2]])
-    if length > 36_600_000 * UNITS["d"]:
-        raise BadInput(f"{option} {text} is longer than 100,000 years")
-    return length
-
-
-def spelt_length(length: int) -> str:
-    """A length of time as `duration` reads it, in the largest unit of which it is a whole number."""
-    unit = max((name for name in UNITS if length % UNITS[name] == 0), key=lambda name: UNITS[name], default="ms")
-    return f"{length / UNITS[unit]:g}{unit}"
-
-
-def optional_duration(option: str, text: str | None) -> int | None:
-    """A duration; None for 'none' or where nothing was given."""
-    return None if text is None or text.strip().lower() in ("none", "never", "forever") else duration(option, text)
-
-
 def mapping(texts: list[str]) -> dict[str, str]:
     """'ts=created_at,text=comments': our field and the name it has in the files."""
     found: dict[str, str] = {}
@@ -75,45 +48,3 @@ def mapping(texts: list[str]) -> dict[str, str]:
             raise BadInput(f"--map: {field} is given twice, as {found[field]} and as {name}")
         found[field] = name
     return found
-
-
-def moment(option: str, text: str) -> int:
-    """An ISO 8601 time (UTC unless it says otherwise), or milliseconds since the epoch, in microseconds."""
-    if re.fullmatch(r"-?\d{1,15}", text):
-        return int(text) * 1000
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadInput(f"{option} {text!r} is not a time: give one such as 2026-05-01T12:00:00Z") from None
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return round(at.timestamp() * 1_000_000)
-
-
-def world(text: str) -> tuple[dict[str, Any], float | None, int | None] | None:
-    """(fields of a World, posts a second of wall time, how many posts) of 'world:seed=1,rate=2000,count=100000'.
-
-    None if the text is something else, a path. 'rate=max' makes posts as fast as they are taken.
-    """
-    head, _, rest = text.partition(":")
-    if head != "world":
-        return None
-    fields: dict[str, Any] = {}
-    rate: float | None = 2000.0
-    count: int | None = None
-    for part in (part for part in rest.split(",") if part.strip()):
-        name, _, value = (piece.strip() for piece in part.partition("="))
-        try:
-            if name == "rate":
-                rate = None if value == "max" else float(value)
-                fields |= {} if rate is None else {"rate": rate}
-            elif name == "count":
-                count = int(value)
-            elif name == "start":
-                fields["start"] = moment("world:start", value)
-            elif name in ("seed", "vocabulary"):
-                fields[name] = int(value)
-            else:
-                raise BadInput(f"a world has no {name or 'such part'}: give seed, rate, count, start or vocabulary")
-        except ValueError:
-            raise BadInput(f"world: {name}={value} is no number") from None
-    return fields, rate, count

@@ -1,17 +1,20 @@
 """`nearcast run`: posts and ops in, results out."""
 
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nearcast.cli.deferred import loading
-from nearcast.cli.options import UNITS, duration, mapping, optional_duration, spelt_length, world
+from nearcast.cli.options import mapping
 from nearcast.common.errors import BadInput
 
 if TYPE_CHECKING:
     from nearcast.engine.settings import Inputs
+    from nearcast.sinks.delivery import Delivery
     from nearcast.storage.directory import StateDirectory
 
 
@@ -92,7 +95,10 @@ BatchPosts = Annotated[
     int, option("--batch-posts", "At most so many posts a batch, of lines of text about so many.", min=1)
 ]
 Deliver = Annotated[
-    Path | None, option("--deliver", "Write results as JSON Lines files into this folder, exactly once.", "DIR")
+    list[str] | None,
+    option(
+        "--deliver", "Where results go, each once: a folder, for JSON Lines files. May be given several times.", "SINK"
+    ),
 ]
 Memory = Annotated[str, option("--memory", "Of the JVM.", "3g")]
 
@@ -134,43 +140,33 @@ def run(
     """
     with loading():
         from nearcast.cli.tables import messages
-        from nearcast.engine.balance_strategies import check_balanced
-        from nearcast.engine.settings import Settings, size_of
+        from nearcast.engine.settings_check import settings_for
         from nearcast.kinds.relevance.distributions.registry import check_distribution
-        from nearcast.partitioning.routers.registry import router_named
-        from nearcast.reader.stop_words import words_of
-        from nearcast.sources.derive.specs import change, read_specs
+        from nearcast.sinks.delivery import Delivery
+        from nearcast.sinks.protocol import SinkContext
+        from nearcast.sinks.registry import open_sinks
+        from nearcast.sources.derive.specs import change
         from nearcast.storage.directory import StateDirectory
 
-    if router is not None:
-        router_named(router)
     check_distribution(topk_distribution)
     check_memory(memory)
     directory = StateDirectory(state.absolute())
-    check_balanced(directory, balance, router)
-    period = idf_length(idf_period)
-    fixed = fixed_settings(directory, keep=keep, index=index, keep_accents=keep_accents, idf_period=period)
-    settings = Settings(
-        workers=workers,
-        router=router,
-        balance=balance,
-        topk_distribution=topk_distribution,
-        retention=optional_duration("--retention", retention),
-        keep_size=None if keep_size is None else size_of(keep_size),
-        keep_results=optional_duration("--keep-results", keep_results),
-        lateness=duration("--lateness", lateness),
-        max_future=optional_duration("--max-future", max_future),
-        stop_words=words_of(stop_words) if stop_words else (),
-        derive=None if derive is None else read_specs(derive),
-        **fixed,
-    )
+    given = {
+        "workers": workers, "router": router, "balance": balance, "topk_distribution": topk_distribution,
+        "retention": retention, "lateness": lateness, "max_future": max_future,
+        "keep": keep, "keep_size": keep_size, "keep_results": keep_results,
+        "derive": derive, "stop_words": stop_words or None,
+        "index": index, "idf_period": idf_period, "keep_accents": keep_accents,
+    }  # fmt: skip
+    settings = settings_for(directory, given)
     inputs = inputs_of(posts or [], queries or [], mapping(map_ or []), batch_posts, workers, until_drained)
-    if not inputs.posts and not inputs.ops and inputs.world is None and not directory.exists():
+    if not inputs.posts and not inputs.ops and not directory.exists():
         raise BadInput("nothing to read: give --posts and --queries")
+    delivery = Delivery(open_sinks(deliver, SinkContext(directory.root)), tell)
     if settings.derive is not None and (news := change(directory, settings.derive)):
         messages().print(news, soft_wrap=True)
     began = time.monotonic()
-    manifest, progress = go(directory, inputs, settings, "nearcast run", until_drained, memory, sink=deliver)
+    manifest, progress = go(directory, inputs, settings, "nearcast run", until_drained, memory, delivery=delivery)
     seconds = time.monotonic() - began
     counts = manifest.counts
     rejects = f", {counts['rejects']:,} rejects in all (nearcast status tells why)" if counts.get("rejects") else ""
@@ -182,6 +178,11 @@ def run(
     )
 
 
+def tell(line: str) -> None:
+    """A line for the user while the stream goes on; a live view lets it pass above itself."""
+    print(f"nearcast: {line}", file=sys.stderr)
+
+
 def go(
     directory: "StateDirectory",
     inputs: "Inputs",
@@ -190,7 +191,7 @@ def go(
     drain: bool,
     memory: str,
     seconds: float | None = None,
-    sink: Path | None = None,
+    delivery: "Delivery | None" = None,
     **shown: Any,
 ) -> Any:
     """Run the pipeline with its progress in view; (the last manifest, what was seen)."""
@@ -199,9 +200,7 @@ def go(
 
     progress = Progress(directory, title, **shown)
     progress.begin(directory.newest() if directory.exists() else None)
-    if inputs.rate is not None and inputs.world is not None:
-        rate, most = inputs.rate, float("inf") if inputs.count is None else inputs.count
-        progress.due = lambda elapsed: min(most, elapsed * rate)
+    progress.due = None if drain else due_by_clock(inputs)
 
     def work(stop: Any) -> Any:
         progress.on_stage("loading")
@@ -216,10 +215,23 @@ def go(
             on_stage=progress.on_stage,
             stop=stop,
             memory=memory,
-            sink=None if sink is None else str(sink),
+            delivery=delivery,
         )
 
     return conduct(progress, work, seconds), progress
+
+
+def due_by_clock(inputs: "Inputs") -> Callable[[float], float] | None:
+    """How many posts a generator should have made after so many seconds, where posts come from one."""
+    from nearcast.sources.protocol import SourceContext
+    from nearcast.sources.registry import open_sources
+    from nearcast.sources.world_source import WorldSource
+
+    for source in open_sources(inputs.posts, SourceContext(mapping=inputs.mapping)):
+        if isinstance(source, WorldSource) and source.rate is not None:
+            rate, most = source.rate, source.count
+            return lambda elapsed: min(most, elapsed * rate)
+    return None
 
 
 def check_memory(text: str) -> None:
@@ -229,58 +241,15 @@ def check_memory(text: str) -> None:
         raise BadInput(f"--memory {text!r} is no amount of memory: give one such as 3g or 800m")
 
 
-def fixed_settings(directory: "StateDirectory", **given: Any) -> dict[str, Any]:
-    """Settings that a state was made with: taken from it where nothing is given, refused where something else is."""
-    choices: dict[str, tuple[Any, ...]] = {"keep": ("posts", "none"), "index": ("pyramid", "gi2")}
-    for name, allowed in choices.items():
-        if given[name] is not None and given[name] not in allowed:
-            raise BadInput(f"--{name} {given[name]!r} is unknown: give {' or '.join(allowed)}")
-    defaults = {"keep": "posts", "index": "pyramid", "keep_accents": False, "idf_period": UNITS["d"]}
-    made_with = directory.newest().settings if directory.exists() else {}
-    for name, value in made_with.items():
-        if given.get(name) not in (None, value):
-            option = {"keep_accents": "--keep-accents" if given[name] else "--fold-accents"}.get(
-                name, f"--{name} {given[name]}"
-            )
-            if name == "idf_period":
-                option, value = f"--idf-period {spelt_length(given[name])}", spelt_length(value)
-            raise BadInput(
-                f"{option}: {directory.root} was made with {name.replace('_', ' ')} = {value}, and that cannot change; "
-                "leave the option out, or start a new state directory"
-            )
-    return {name: given[name] if given[name] is not None else made_with.get(name, defaults[name]) for name in defaults}
-
-
-def idf_length(text: str | None) -> int | None:
-    length = None if text is None else duration("--idf-period", text)
-    if length is not None and length < UNITS["s"]:
-        raise BadInput(f"--idf-period {text} is too short: give a second or more")
-    return length
-
-
 def inputs_of(
     posts: list[str], queries: list[str], names: dict[str, str], batch_posts: int, workers: int, drain: bool
 ) -> "Inputs":
     """What was typed after --posts and --queries, checked: a missing file is told now, not when Spark finds out."""
     from nearcast.engine.settings import Inputs
-    from nearcast.sources.file_log import data_files
-    from nearcast.sources.world import World
+    from nearcast.sources.protocol import OPS, POSTS, SourceContext
+    from nearcast.sources.registry import absolute, open_sources
 
-    worlds = [found for found in map(world, posts) if found is not None]
-    if worlds and len(posts) > 1:
-        raise BadInput("--posts world stands alone: a run reads files or a generated world, not both")
-    common: dict[str, Any] = {"mapping": names, "batch_posts": batch_posts, "splits": workers}
-    for _ in data_files(queries):
-        pass
-    ops = tuple(str(Path(path).absolute()) for path in queries)
-    if worlds:
-        fields, rate, count = worlds[0]
-        if count is not None and count < 0:
-            raise BadInput(f"world: count={count} is less than nothing")
-        World(**fields)
-        if drain and count is None:
-            raise BadInput("--until-drained never ends with an endless world: give it a count, world:count=100000")
-        return Inputs(ops=ops, world=fields, rate=None if drain else rate, count=count, **common)
-    for _ in data_files(posts):
-        pass
-    return Inputs(posts=tuple(str(Path(path).absolute()) for path in posts), ops=ops, **common)
+    for role, specs in ((POSTS, posts), (OPS, queries)):
+        for source in open_sources(specs, SourceContext(role, mapping=names, drain=drain)):
+            source.close()
+    return Inputs(absolute(posts), absolute(queries), names, batch_posts, workers)

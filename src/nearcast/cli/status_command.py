@@ -21,10 +21,11 @@ def status(state: StateOption, form: FormatOption = Format.table) -> None:
 
 def gather(directory: Any) -> dict[str, Any]:
     """All figures as one object, times as text."""
-    from nearcast.cli.backlog import backlog, waiting_in_inbox
+    from nearcast.cli.backlog import backlog
     from nearcast.cli.tables import time_text
     from nearcast.reader.reader import Reader
     from nearcast.reader.status import read_status
+    from nearcast.sources.inbox import waiting_in_inbox
 
     reader = Reader(directory)
     found = read_status(reader)
@@ -42,12 +43,12 @@ def gather(directory: Any) -> dict[str, Any]:
 
 def _setting(name: str, value: Any) -> Any:
     """A setting as its option takes it, a time as every other; None for the beginning of all."""
-    from nearcast.cli.options import spelt_length
     from nearcast.cli.tables import time_text
+    from nearcast.common.durations import duration_text
     from nearcast.common.op_schema import BEGINNING
 
     if name == "idf_period":
-        return spelt_length(value)
+        return duration_text(value)
     return time_text(None if value == BEGINNING else value, "") or None if name == "ledger_since" else value
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nearcast.cli.deferred import loading
-from nearcast.cli.options import Format, FormatOption, mapping, world
+from nearcast.cli.options import Format, FormatOption, mapping
 from nearcast.common.errors import BadInput
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ topics = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
-PIECE = 65_536  # posts of a generated world
 
 
 def option(name: str, help: str, metavar: str | None = None, **more: Any) -> Any:
@@ -76,26 +75,23 @@ def show(
     print_rows(rows, form, ("topic", "words"))
 
 
-def _tables(sources: list[str], names: dict[str, str], most: int) -> "Iterator[pa.Table]":
-    """Posts of files, or of a generated world."""
-    from nearcast.sources.file_log import data_files
-    from nearcast.sources.formats import read_split, whole_file
-    from nearcast.sources.records import normalise
-    from nearcast.sources.world import World
+def _tables(specs: list[str], names: dict[str, str], most: int) -> "Iterator[pa.Table]":
+    """The first posts of sources, one after the other."""
+    import tempfile
 
-    paths = []
-    for source in sources:
-        made = world(source)
-        if made is None:
-            paths += list(data_files([source]))
-            continue
-        fields, _, count = made
-        whole = most if count is None else min(count, most)
-        for first in range(0, whole, PIECE):
-            yield normalise(World(**fields).posts(first, min(PIECE, whole - first)))[0]
-    for path in paths:
-        for posts, _ in read_split(whole_file(path), names):
-            yield posts
+    from nearcast.sources.protocol import SourceContext
+    from nearcast.sources.records import posts_of
+    from nearcast.sources.registry import open_source
+
+    for spec in specs:
+        with tempfile.TemporaryDirectory() as folder:
+            source = open_source(spec, SourceContext(state=Path(folder), mapping=names))
+            start = source.beginning()
+            stop = source.advance(start, source.limit(start, drain=True), most)
+            for split in source.splits(start, stop, 1):
+                for posts, _ in posts_of(split.read(), names):
+                    yield posts
+            source.close()
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from nearcast.engine.rebalancing import rebalance
 from nearcast.engine.second_round import second_round
 from nearcast.engine.settings import Settings
 from nearcast.engine.task_result import TaskResult
+from nearcast.sinks.delivery import CommittedOutbox, Delivery
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import Manifest
 from nearcast.storage.sweep import empty_spool
@@ -51,11 +52,13 @@ class BatchId:
 
 
 def run_batch(
-    state: StateDirectory, settings: Settings, batch: BatchId, workers: Workers[Packets]
+    state: StateDirectory,
+    settings: Settings,
+    batch: BatchId,
+    workers: Workers[Packets],
+    delivery: Delivery | None = None,
 ) -> tuple[Manifest, list[TaskResult]]:
-    """The path of one batch, from what was read to the next manifest. Results lie in the outbox then, from which sinks
-    deliver (`sinks.deliver`).
-    """
+    """The path of one batch, from what was read to the next manifest and to the sinks."""
     began = time.perf_counter()
     manifest = align(state, settings)
     plan = BatchPlan(str(state.root), manifest, settings, batch.number, batch.arrival)
@@ -66,6 +69,8 @@ def run_batch(
     committed = commit_batch(plan, batch.query_id, tasks, more, time.perf_counter() - began)
     after = rebalance(state, settings, committed)
     empty_spool(state)
+    if delivery is not None:
+        delivery.deliver(CommittedOutbox(state, after))
     return after, tasks
 
 

@@ -16,9 +16,10 @@ from nearcast.engine.noted_searches import asked_by, joined, no_queries, open_se
 from nearcast.engine.op_encoding import encode_ops, file_ops
 from nearcast.engine.settings import Inputs
 from nearcast.partitioning.router_sample import CKQ, CRQ, Posts, Queries, Sample
-from nearcast.sources.file_log import data_files
-from nearcast.sources.formats import read_raw, whole_file
-from nearcast.sources.op_records import OP_FIELDS, TEXT_COLUMNS, normalise_ops
+from nearcast.sources.op_records import normalise_ops
+from nearcast.sources.protocol import OPS, SAMPLE, SourceContext
+from nearcast.sources.records import posts_of
+from nearcast.sources.registry import open_sources
 from nearcast.storage.manifest import POSTS, SUBSCRIPTIONS
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.subscriptions.rows import Rows, take_lists
@@ -62,18 +63,30 @@ def op_sample(
     return asked_by(file_ops(ops, frequencies))
 
 
-def sampled_ops(inputs: Inputs) -> pa.Table | None:
-    """Raw ops from the beginnings of the files of ops."""
-    paths = list(data_files(list(inputs.ops)))
+def sampled_posts(inputs: Inputs) -> pa.Table | None:
+    """The first posts to come, of each part of their source: for the router's extent and first term frequencies."""
     parts = []
-    for path in paths[:8]:
-        share, count = -(-MOST // min(8, len(paths))), 0
-        for raw in read_raw(whole_file(path), frozenset((*OP_FIELDS, *TEXT_COLUMNS)) - {"id"}, "id"):
-            ops, _ = normalise_ops(raw)
-            parts.append(ops.slice(0, share - count))
-            count += len(parts[-1])
-            if count >= share:
-                break
+    for source in open_sources(inputs.posts, SourceContext(mapping=inputs.mapping)):
+        for head in source.heads():
+            posts, _ = next(posts_of(head, inputs.mapping), (None, None))
+            if posts is not None and len(posts):
+                parts.append(posts.slice(0, SAMPLE))
+    return pa.concat_tables(parts, promote_options="default").combine_chunks() if parts else None
+
+
+def sampled_ops(inputs: Inputs) -> pa.Table | None:
+    """The first raw ops to come, of each part of their source."""
+    parts = []
+    for source in open_sources(inputs.ops, SourceContext(OPS)):
+        heads = source.heads()
+        for head in heads:
+            share, count = -(-MOST // len(heads)), 0
+            for raw in head:
+                ops, _ = normalise_ops(raw)
+                parts.append(ops.slice(0, share - count))
+                count += len(parts[-1])
+                if count >= share:
+                    break
     return pa.concat_tables(parts, promote_options="permissive") if parts else None
 
 

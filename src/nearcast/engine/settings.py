@@ -1,14 +1,8 @@
 """What a run may choose, and what it reads. Imports nothing heavy: it travels to every process that Spark starts."""
 
-import re
 from dataclasses import dataclass, field
-from typing import Any
-
-from nearcast.common.errors import BadInput
 
 DAY = 86_400_000_000
-UNITS = {name: 1000**n for n, name in enumerate(("b", "kb", "mb", "gb", "tb"))}
-UNITS |= {name: 1024**n for n, name in enumerate(("kib", "mib", "gib", "tib"), 1)}
 KEEP_SIZE = "keep_size"  # where they have what the last run would keep of posts
 LEDGER_SINCE = "ledger_since"  # and from which time on the ledger has all posts
 DERIVE = "derive"  # where a manifest's settings have what the state derives
@@ -43,22 +37,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Files and folders of posts and of ops, or a generated world at a rate (posts a second of wall time)."""
+    """What a run reads: specs of sources for posts and for ops, as `sources.registry` opens them.
+
+    `ops_beside` says that ops come from elsewhere too, and may be in the same batch as posts.
+    """
 
     posts: tuple[str, ...] = ()
     ops: tuple[str, ...] = ()
     mapping: dict[str, str] = field(default_factory=dict)
-    world: dict[str, Any] | None = None
-    rate: float | None = None
-    count: int | None = None
     batch_posts: int = 800_000
     splits: int = 2
-
-
-def size_of(text: str | int) -> int:
-    """'20GB', '500 MiB' or a number, in bytes. A text needs its unit: posts that 20 bytes have no room for are lost."""
-    written = f"{text}b" if isinstance(text, int) else text
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", written.strip().lower())
-    if found is None or found[2] not in UNITS or not (size := round(float(found[1]) * UNITS[found[2]])):
-        raise BadInput(f"--keep-size {text!r} is no size: give a number and a unit, such as 20GB or 500MB")
-    return size
+    ops_beside: bool = False

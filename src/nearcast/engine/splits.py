@@ -1,49 +1,45 @@
 """What one split of a batch reads, and its way to packets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nearcast.engine.batch import BatchPlan
 from nearcast.engine.route import Packets, route_ops, route_posts, route_rejects
-from nearcast.engine.settings import Inputs, Settings
-from nearcast.sources.formats import Split, read_split
-from nearcast.sources.op_records import read_ops
-from nearcast.sources.records import normalise
-from nearcast.sources.world import World
+from nearcast.engine.settings import Settings
+from nearcast.sources.op_records import ops_of
+from nearcast.sources.protocol import OPS, Split
+from nearcast.sources.records import posts_of
 from nearcast.storage.manifest import Manifest
-
-PIECE = 65_536
 
 
 @dataclass(frozen=True)
-class Work:
-    """A split: ops of a file, posts of a file, or `count` posts of a generated world; in the order of the stream."""
+class SplitTask:
+    """A split of posts or of ops, by its role, and the state that its rows are routed by.
+
+    `order` is its place among the splits of the batch; `ops_beside` says that ops of other sources may be in the same
+    batch, so that posts which nobody wants yet are sent to the workers too.
+    """
 
     root: str
     manifest: Manifest
     settings: Settings
     arrival: int | None
-    inputs: Inputs
     order: int
-    ops: Split | None = None
-    posts: Split | None = None
-    first: int = 0
-    count: int = 0
+    role: str
+    split: Split
+    mapping: Mapping[str, str]
+    ops_beside: bool = False
 
 
-def packets_of(work: Work) -> Packets:
+def packets_of(task: SplitTask) -> Packets:
     """The packets of one split."""
-    plan = BatchPlan(work.root, replace(work.manifest, load=[]), work.settings, arrival=work.arrival)
-    if work.ops is not None:
-        raw, rejects = read_ops(work.ops)
-        yield from route_rejects(plan, rejects, work.order)
-        yield from route_ops(plan, raw, work.order)
-    elif work.posts is not None:
-        for piece, (posts, rejects) in enumerate(read_split(work.posts, work.inputs.mapping)):
-            order = (work.order << 20) + piece
-            yield from route_rejects(plan, rejects, order)
-            yield from route_posts(plan, posts, order)
-    else:
-        world = World(**(work.inputs.world or {}))
-        for piece, first in enumerate(range(work.first, work.first + work.count, PIECE)):
-            posts, _ = normalise(world.posts(first, min(PIECE, work.first + work.count - first)))
-            yield from route_posts(plan, posts, (work.order << 20) + piece)
+    plan = BatchPlan(task.root, replace(task.manifest, load=[]), task.settings, arrival=task.arrival)
+    if task.role == OPS:
+        ops, rejects = ops_of(task.split.read())
+        yield from route_rejects(plan, rejects, task.order)
+        yield from route_ops(plan, ops, task.order)
+        return
+    for piece, (posts, rejects) in enumerate(posts_of(task.split.read(), task.mapping)):
+        order = (task.order << 20) + piece
+        yield from route_rejects(plan, rejects, order)
+        yield from route_posts(plan, posts, order, drop=not task.ops_beside)

@@ -1,7 +1,6 @@
 """A state directory as Python sees it: `nearcast.open`."""
 
 import os
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from nearcast.common.errors import BadInput, NearcastError, QueryError
 from nearcast.common.kinds import kinds
+from nearcast.common.sizes import size_of
 from nearcast.language import parse
 from nearcast.reader.answer import Answer
 from nearcast.reader.current_answer import CurrentAnswer, read_current
@@ -22,7 +22,6 @@ from nearcast.reader.subscription_list import Subscriptions
 from nearcast.storage.directory import StateDirectory
 
 ATTEMPTS = 10
-SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?)i?B?", re.IGNORECASE)
 QUIET = 0.1  # seconds after which a folder that still has the same time of change has not changed
 
 
@@ -114,12 +113,8 @@ class State:
 
 def cache_of(memory: int | str) -> SearchCache:
     """A cache of so many bytes, for the first kind that has one."""
-    size = SIZE.fullmatch(str(memory).strip())
-    if size is None:
-        raise BadInput(f"cache={memory!r}: give a number of bytes, or a size such as '500 MB'")
-    bytes_ = int(float(size[1]) * 1024 ** " KMG".index(size[2].upper() or " "))
-    caches = (kind.search.cache(bytes_) for kind in kinds())
-    cache = next((cache for cache in caches if cache is not None), None)
+    size = size_of(memory, "cache")
+    cache = next((cache for kind in kinds() if (cache := kind.search.cache(size)) is not None), None)
     if cache is None:
         raise BadInput("cache=: no kind of search has a cache")
     return cache

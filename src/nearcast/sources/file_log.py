@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from nearcast.common.errors import BadInput, NearcastError
-from nearcast.sources.formats import ENDINGS, WHOLE_FORMATS, Split, count_units, format_of, readable
+from nearcast.sources.formats import ENDINGS, WHOLE_FORMATS, FilePart, count_units, format_of, readable
 
 VERSION = 1
 _EDGE = 64 << 10
@@ -95,7 +95,7 @@ class FileLog:
             self._append("".join(json.dumps(asdict(entry)) + "\n" for entry in fresh))
         return len(fresh)
 
-    def splits(self, start: int, stop: int, parts: int) -> list[Split]:
+    def splits(self, start: int, stop: int, parts: int) -> list[FilePart]:
         """The units [start, stop) as about `parts` splits of equal work, at least one for each file concerned.
 
         Raises BadInput if one of the files is missing or no longer what it was.
@@ -108,7 +108,7 @@ class FileLog:
             count = min(max(1, round(parts * entry.rows(last - first) / work)), last - first)
             cuts = [entry.start + first + (last - first) * i // count for i in range(count + 1)]
             begin, end = (entry.start, entry.stop) if entry.format in ("jsonl", "csv") else (0, None)
-            splits += [Split(entry.path, entry.format, a, b, begin, end) for a, b in pairwise(cuts)]
+            splits += [FilePart(entry.path, entry.format, a, b, begin, end) for a, b in pairwise(cuts)]
         return splits
 
     def rows_estimate(self, start: int, stop: int) -> int:

@@ -14,13 +14,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.common.errors import BadInput
+from nearcast.sources import records
 from nearcast.sources.csv_lines import header_names, parse_csv
 from nearcast.sources.json_lines import parse_json_lines
 from nearcast.sources.lines import (
@@ -32,8 +32,8 @@ from nearcast.sources.lines import (
     record_ends,
     stream_blocks,
 )
-from nearcast.sources.raw import Raw, records_as_json, reject_table
-from nearcast.sources.records import NO_MAPPING, normalise_rows, source_names
+from nearcast.sources.raw import Raw, reject_table
+from nearcast.sources.records import NO_MAPPING
 
 ENDINGS = {
     ".parquet": "parquet",
@@ -47,14 +47,13 @@ ENDINGS = {
     ".csv.gz": "csv.gz",
 }
 WHOLE_FORMATS = frozenset({"csv.whole", "jsonl.gz", "csv.gz"})
-MAX_ROWS = 1 << 17
 _PIECE_BYTES = 64 << 20
 _MAX_CACHED_BYTES = 512 << 20
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
-class Split:
+class FilePart:
     """A part of a file: the rows [start, stop) of a Parquet file, or the lines that start in bytes [start, stop).
 
     A text split sees only the bytes [begin, end) of its file (`end` None: all), so what is appended to a growing file
@@ -93,31 +92,23 @@ def count_units(path: str) -> tuple[str, int]:
         return form, os.path.getsize(path)
 
 
-def whole_file(path: str) -> Split:
+def whole_file(path: str) -> FilePart:
     """The split that is all of a file."""
     form, units = count_units(path)
-    return Split(path, form, 0, units)
+    return FilePart(path, form, 0, units)
 
 
-def read_split(split: Split, mapping: Mapping[str, str] = NO_MAPPING) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """(posts, rejects) of a split, in pieces of at most 131,072 posts."""
-    sources = source_names(mapping)
-    text = {sources[name] for name in ("ts", "lat", "lon", "text")}
-    for raw in read_raw(split, text, sources["id"]):
-        rows = normalise_rows(raw.table, mapping)
-        rejects = raw.rejects
-        if rows.rejected.size:
-            rejects = pa.concat_tables([rejects, reject_table(rows.reasons, raw.records(rows.rejected))])
-        for at in range(0, max(rows.posts.num_rows, 1), MAX_ROWS):
-            yield rows.posts.slice(at, MAX_ROWS), rejects if at == 0 else rejects.slice(0, 0)
+def read_split(part: FilePart, mapping: Mapping[str, str] = NO_MAPPING) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """(posts, rejects) of a part of a file."""
+    return records.posts_of(read_raw(part, *records.text_fields(mapping)), mapping)
 
 
-def read_raw(split: Split, text: Set[str], id_name: str) -> Iterator[Raw]:
+def read_raw(split: FilePart, text: Set[str], id_name: str) -> Iterator[Raw]:
     """The rows of a split as the file gives them; in CSV, fields in `text` stay text, and `id_name` is the id's."""
     with readable(split.path):
         if split.format == "parquet":
             for table in _parquet_tables(split):
-                yield Raw(table, reject_table([], []), partial(records_as_json, table))
+                yield Raw.of(table)
             return
         try:
             with _opened(split) as stream:
@@ -141,7 +132,7 @@ def readable(path: str) -> Iterator[None]:
         raise BadInput(f"cannot read {path}: {str(error).splitlines()[0]}") from None
 
 
-def _opened(split: Split) -> BinaryIO:
+def _opened(split: FilePart) -> BinaryIO:
     if split.format.endswith(".gz"):
         return cast(BinaryIO, gzip.open(split.path, "rb"))
     if split.format not in WHOLE_FORMATS:
@@ -149,13 +140,13 @@ def _opened(split: Split) -> BinaryIO:
     return open(split.path, "rb")
 
 
-def _require(split: Split, size: int, unit: str) -> None:
+def _require(split: FilePart, size: int, unit: str) -> None:
     needed = max(split.stop, split.end or 0)
     if size < needed:
         raise BadInput(f"{split.path} has shrunk to {size} {unit} since it was first read: {needed} are needed")
 
 
-def _json(split: Split, stream: BinaryIO) -> Iterator[Raw]:
+def _json(split: FilePart, stream: BinaryIO) -> Iterator[Raw]:
     if split.format == "jsonl":
         blocks = line_blocks(stream, split.start, split.stop, split.begin, _end(split))
     else:
@@ -166,7 +157,7 @@ def _json(split: Split, stream: BinaryIO) -> Iterator[Raw]:
         first = False
 
 
-def _csv(split: Split, stream: BinaryIO, text: Set[str], id_name: str) -> Iterator[Raw]:
+def _csv(split: FilePart, stream: BinaryIO, text: Set[str], id_name: str) -> Iterator[Raw]:
     if split.format == "csv":
         names, begin = _csv_header(stream)
         blocks = line_blocks(stream, max(split.start, begin), split.stop, max(split.begin, begin), _end(split))
@@ -193,14 +184,14 @@ def _csv_header(stream: BinaryIO) -> tuple[list[str], int]:
     return header_names(data), len(data)
 
 
-def _end(split: Split) -> int:
+def _end(split: FilePart) -> int:
     return os.path.getsize(split.path) if split.end is None else split.end
 
 
 _last_group: tuple[tuple[str, int, int, int], pa.Table] | None = None
 
 
-def _parquet_tables(split: Split) -> Iterator[pa.Table]:
+def _parquet_tables(split: FilePart) -> Iterator[pa.Table]:
     status = os.stat(split.path)
     with pq.ParquetFile(split.path) as file:
         _require(split, file.metadata.num_rows, "rows")
@@ -211,7 +202,7 @@ def _parquet_tables(split: Split) -> Iterator[pa.Table]:
             base += about.num_rows
             if start >= stop:
                 continue
-            rows = min(MAX_ROWS, max(1024, _PIECE_BYTES * about.num_rows // max(about.total_byte_size, 1)))
+            rows = min(records.MAX_ROWS, max(1024, _PIECE_BYTES * about.num_rows // max(about.total_byte_size, 1)))
             if stop - start == about.num_rows or about.total_byte_size > _MAX_CACHED_BYTES:
                 yield from _streamed(file, group, start, stop, rows)
                 continue

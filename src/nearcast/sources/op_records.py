@@ -5,12 +5,14 @@ not a string, no query, SQL beside bulk columns, bad NAME (a bulk column of the 
 (broken JSON, …).
 """
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.common.op_schema import OP_NAMES
 from nearcast.sources import values
-from nearcast.sources.formats import Split, read_raw
+from nearcast.sources.formats import FilePart, read_raw
 from nearcast.sources.raw import Faults, Raw, reject_table
 from nearcast.sources.records import columns_by_name
 
@@ -27,7 +29,7 @@ QUERY_COLUMNS = (
 )  # a subscription without SQL sets at least one of these
 SAID_TWICE = "sql says all of a query: give it, or columns such as text and k, not both"
 OP_FIELDS = ("op", "id", "ts", "sql")
-_TEXT = frozenset(("op", "ts", "sql", *TEXT_COLUMNS))
+OP_TEXT = frozenset(("op", "ts", "sql", *TEXT_COLUMNS))  # what CSV must not take for a number
 _NEEDS_QUERY = ("subscribe", "search")
 RAW_OPS = pa.schema(
     [
@@ -40,15 +42,20 @@ RAW_OPS = pa.schema(
 )
 
 
-def read_ops(split: Split) -> tuple[pa.Table, pa.Table]:
-    """(ops, rejects) of a split.
+def read_ops(part: FilePart) -> tuple[pa.Table, pa.Table]:
+    """(ops, rejects) of a part of a file."""
+    return ops_of(read_raw(part, OP_TEXT, "id"))
+
+
+def ops_of(raws: Iterable[Raw]) -> tuple[pa.Table, pa.Table]:
+    """(ops, rejects) of raw rows.
 
     The ops have the columns of RAW_OPS, `ts` in microseconds, and then the file's other columns: NUMBER_COLUMNS as
     doubles, TEXT_COLUMNS as strings, the rest as they are. A row without an op that has SQL or a bulk column is a
     subscription.
     """
     ops, rejects = [RAW_OPS.empty_table()], [reject_table([], [])]
-    for raw in read_raw(split, _TEXT, "id"):
+    for raw in raws:
         table, refused = normalise_ops(raw)
         ops.append(table)
         rejects += [raw.rejects, refused]

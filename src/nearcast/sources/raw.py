@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,11 @@ class Raw:
     table: pa.Table
     rejects: pa.Table
     records: Callable[[np.ndarray], list[str]]
+
+    @classmethod
+    def of(cls, table: pa.Table) -> "Raw":
+        """Rows of a table without rejects; their raw records are JSON."""
+        return cls(table, reject_table([], []), partial(records_as_json, table))
 
 
 def plain(column: pa.ChunkedArray) -> pa.Array:

@@ -6,7 +6,7 @@ long, not UTF-8.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 from nearcast.common.errors import BadInput
 from nearcast.common.post_schema import ATTRIBUTE_KINDS, BASE_FIELDS, attribute_column
 from nearcast.sources import values
-from nearcast.sources.raw import Faults, json_text, plain, python_values, records_as_json, reject_table
+from nearcast.sources.raw import Faults, Raw, json_text, plain, python_values, records_as_json, reject_table
 
 POST_FIELDS = ("id", "ts", "lat", "lon", "text")
 NO_MAPPING: Mapping[str, str] = {}
+MAX_ROWS = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,17 @@ def normalise(table: pa.Table, mapping: Mapping[str, str] = NO_MAPPING) -> tuple
     """
     rows = normalise_rows(table, mapping)
     return rows.posts, reject_table(rows.reasons, records_as_json(table, rows.rejected))
+
+
+def posts_of(raws: Iterable[Raw], mapping: Mapping[str, str] = NO_MAPPING) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """(posts, rejects) of raw rows, in pieces of at most 131,072 posts."""
+    for raw in raws:
+        rows = normalise_rows(raw.table, mapping)
+        rejects = raw.rejects
+        if rows.rejected.size:
+            rejects = pa.concat_tables([rejects, reject_table(rows.reasons, raw.records(rows.rejected))])
+        for at in range(0, max(rows.posts.num_rows, 1), MAX_ROWS):
+            yield rows.posts.slice(at, MAX_ROWS), rejects if at == 0 else rejects.slice(0, 0)
 
 
 def normalise_rows(table: pa.Table, mapping: Mapping[str, str] = NO_MAPPING) -> Normalised:
@@ -70,6 +82,12 @@ def source_names(mapping: Mapping[str, str]) -> dict[str, str]:
         if name not in POST_FIELDS:
             raise BadInput(f"cannot map {name!r}: the fields of a post are {', '.join(POST_FIELDS)}")
     return {name: mapping.get(name, name) for name in POST_FIELDS}
+
+
+def text_fields(mapping: Mapping[str, str]) -> tuple[frozenset[str], str]:
+    """The source's names of the fields that are read as text, and of the id."""
+    sources = source_names(mapping)
+    return frozenset(sources[name] for name in ("ts", "lat", "lon", "text")), sources["id"]
 
 
 def columns_by_name(table: pa.Table, names: Collection[str]) -> dict[str, list[pa.Array]]:

@@ -18,7 +18,7 @@ from nearcast.engine.route import route_ops, route_posts
 from nearcast.engine.settings import Settings
 from nearcast.engine.task_result import TaskResult
 from nearcast.engine.work import work
-from nearcast.sources.formats import Split
+from nearcast.sources.formats import FilePart
 from nearcast.sources.op_records import read_ops
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.files import open_table
@@ -27,7 +27,7 @@ from nearcast.storage.manifest import Manifest
 Routed = list[tuple[int, bytes]]
 
 
-def ops_of(plan: BatchPlan, order: int, split: Split) -> Routed:
+def ops_of(plan: BatchPlan, order: int, split: FilePart) -> Routed:
     """A split of a file of ops, routed."""
     raw, _ = read_ops(split)
     return list(route_ops(plan, raw, order))

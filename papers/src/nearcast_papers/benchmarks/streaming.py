@@ -1,9 +1,8 @@
 """Running the pipeline on Spark for a measurement: what was committed when, and what each stage cost."""
 
-import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,8 @@ from nearcast.engine.settings import Settings
 from nearcast.engine.task_result import TaskResult
 from nearcast.sources.formats import read_split, whole_file
 from nearcast.sources.world import World
+from nearcast.sources.world_source import world_spec
+from nearcast.storage.checkpoint import ROLES, Offset, batch_offset, batch_time
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import RESULTS, Manifest
 from nearcast.storage.outbox import Results
@@ -37,6 +38,11 @@ class Commit:
     seconds: dict[str, float]
 
 
+def total(offset: Offset | None, role: str) -> int:
+    """How far all sources of a role are, where each counts its rows."""
+    return sum(entry["at"] for entry in offset[role].values()) if offset else 0
+
+
 @dataclass
 class Watch:
     """Notes every commit of a run."""
@@ -48,16 +54,14 @@ class Watch:
 
     def __call__(self, manifest: Manifest, reports: list[TaskResult]) -> None:
         at = time.time()
-        lines = (self.state.checkpoint / "offsets" / str(manifest.batch)).read_text(encoding="utf-8").splitlines()
-        logged, offset = json.loads(lines[1])["batchTimestampMs"] / 1e3, json.loads(lines[2])
+        logged = (batch_time(self.state, manifest.batch) or 0) / 1e6
+        ops, posts = (total(batch_offset(self.state, manifest.batch), role) for role in ROLES)
         seconds: dict[str, float] = {}
         for report in reports:
             for stage, took in report.seconds.items():
                 seconds[stage] = seconds.get(stage, 0.0) + took
-        self.commits.append(Commit(at, offset["ops"], offset["posts"], logged, seconds))
-        self.progress(
-            f"{self.name}: {offset['posts']:,} posts, {manifest.counts.get('results', 0):,} results committed"
-        )
+        self.commits.append(Commit(at, ops, posts, logged, seconds))
+        self.progress(f"{self.name}: {posts:,} posts, {manifest.counts.get('results', 0):,} results committed")
 
     def of_posts(self) -> list[Commit]:
         return [commit for commit in self.commits if commit.posts]
@@ -67,12 +71,13 @@ def drain(
     progress: Progress, spark: Spark, folder: Path, workload: Workload, keep: str, batch_posts: int, cores: int
 ) -> tuple[Manifest, Watch]:
     """All of the workload through the pipeline, once."""
+    from nearcast.engine.samples import sampled_posts
     from nearcast.engine.settings import Inputs
-    from nearcast.engine.spark.stream import Pipeline, read_packets, sample_of
+    from nearcast.engine.spark.stream import Pipeline, read_packets
 
     state, settings = StateDirectory(folder / f"keep-{keep}"), Settings(workers=cores, keep=keep)
     inputs = Inputs(posts=(str(workload.posts),), ops=(str(workload.ops),), batch_posts=batch_posts, splits=cores)
-    begin(state, settings, sample_of(inputs))
+    begin(state, settings, sampled_posts(inputs))
     watch = Watch(state, progress, f"keep {keep}")
     query = Pipeline(state, settings, watch).start(read_packets(spark, state, settings, inputs), drain=True)
     query.awaitTermination()
@@ -90,12 +95,13 @@ def at_rate(
     cores: int,
 ) -> Watch:
     """Generated posts at a rate, for so long after the first ones were committed."""
+    from nearcast.engine.samples import sampled_posts
     from nearcast.engine.settings import Inputs
-    from nearcast.engine.spark.stream import Pipeline, read_packets, sample_of
+    from nearcast.engine.spark.stream import Pipeline, read_packets
 
     state, settings = StateDirectory(folder / "rate"), Settings(workers=cores)
-    inputs = Inputs(ops=(str(workload.ops),), world=asdict(world), rate=rate, splits=cores)
-    begin(state, settings, sample_of(inputs))
+    inputs = Inputs((world_spec(world, rate),), (str(workload.ops),), splits=cores)
+    begin(state, settings, sampled_posts(inputs))
     watch = Watch(state, progress, f"{rate:,.0f} posts/s")
     query = Pipeline(state, settings, watch).start(read_packets(spark, state, settings, inputs), drain=False)
     try:

@@ -1,15 +1,15 @@
-"""Files and the generator as one Spark source that hands packets over, already routed: the JVM never sees a row.
+"""Every registered source as one Spark source that hands packets over, already routed: the JVM never sees a row.
 
-Its offset is {ops, posts}, positions in the state's own logs of files (or, for the generator, a number of posts). A
-batch carries either ops or posts, ops first, so a split always knows every subscription that its posts may meet.
+Its offset has the position of each source of ops and of posts (`storage.checkpoint`). A batch carries either ops or
+posts, ops first, so a split always knows every subscription that its posts may meet.
 
 Spark starts several processes just to plan with this module; so it imports what it needs where it needs it.
 """
 
 import json
-import time
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -21,13 +21,10 @@ from nearcast.engine.settings import Inputs, Settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from nearcast.sources.file_log import FileLog
-    from nearcast.storage.directory import StateDirectory
+    from nearcast.sources.protocol import Position, Source
+    from nearcast.storage.checkpoint import Offset
 
-OPS_LOG, POSTS_LOG = "ops", "posts"
-OPS_A_BATCH = 1_000_000  # rows of Parquet, or bytes of text
-
-Offset = dict[str, Any]
+OPS_A_BATCH = 1_000_000  # rows
 
 
 class NearcastSource(DataSource):
@@ -49,92 +46,124 @@ class NearcastSource(DataSource):
 
 
 class NearcastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Drives the sources of a run; of each it knows no more than `sources.protocol` says."""
+
     def __init__(self, root: str, settings: Settings, inputs: Inputs) -> None:
         self.root = root
         self.settings = settings
         self.inputs = inputs
-        self.target: dict[str, int] | None = None
-        self.clock: tuple[float, int] | None = None
-        self.logs: dict[str, FileLog] | None = None
+        self.targets: dict[tuple[str, str], Position] | None = None
 
-    @property
-    def state(self) -> "StateDirectory":
-        from nearcast.storage.directory import StateDirectory
+    def __getstate__(self) -> dict[str, Any]:
+        """It travels to the tasks that read, without its open sources."""
+        return {"root": self.root, "settings": self.settings, "inputs": self.inputs, "targets": None}
 
-        return StateDirectory(self.root)
+    @cached_property
+    def sources(self) -> "dict[str, list[Source]]":
+        """By role, in the order in which they have their turn."""
+        from nearcast.sources.protocol import OPS, POSTS
 
-    def opened(self) -> "dict[str, FileLog]":
-        from nearcast.sources.file_log import FileLog
+        return {role: self._opened(role) for role in (OPS, POSTS)}
 
-        if self.logs is None:
-            self.logs = {name: FileLog(self.state.source, name) for name in (OPS_LOG, POSTS_LOG)}
-        return self.logs
+    def initialOffset(self) -> "Offset":
+        from nearcast.storage.checkpoint import empty_offset
 
-    def initialOffset(self) -> Offset:
-        logs = self.opened()
-        return {"ops": 0, "posts": 0, "ops_log": logs[OPS_LOG].uuid, "posts_log": logs[POSTS_LOG].uuid}
-
-    def totals(self, start: Offset, patient: bool = True) -> dict[str, int]:
-        """How far each position could go now; `patient` with files that are not whole yet."""
-        logs = self.opened()
-        for name in logs:
-            if start[f"{name}_log"] != logs[name].uuid:
-                raise BadInput("the checkpoint counts positions in another log of files than this state has")
-        logs[OPS_LOG].extend([*self.inputs.ops, str(self.state.inbox)], patient=patient)
-        if self.inputs.world is None:
-            logs[POSTS_LOG].extend(list(self.inputs.posts), patient=patient)
-            return {"ops": logs[OPS_LOG].total, "posts": logs[POSTS_LOG].total}
-        if self.inputs.rate is not None and logs[OPS_LOG].total > start["ops"]:  # its clock starts after the first ops
-            return {"ops": logs[OPS_LOG].total, "posts": start["posts"]}
-        return {"ops": logs[OPS_LOG].total, "posts": max(start["posts"], self.due(start["posts"]))}
-
-    def due(self, position: int) -> int:
-        """How many posts the generator should have made by now; it begins with those of a second."""
-        count = self.inputs.count if self.inputs.count is not None else 1 << 60
-        if self.inputs.rate is None:
-            return count
-        if self.clock is None:
-            self.clock = (time.monotonic() - 1.0, position)
-        began, base = self.clock
-        return min(count, base + int((time.monotonic() - began) * self.inputs.rate))
+        return empty_offset()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.target = self.totals(self.initialOffset(), patient=False)
+        self.targets = {
+            (role, source.name): source.limit(source.beginning(), drain=True)
+            for role, sources in self.sources.items()
+            for source in sources
+        }
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        totals = self.target or self.totals(start)
-        ops_end, posts_end = max(totals["ops"], start["ops"]), max(totals["posts"], start["posts"])
-        if ops_end > start["ops"]:
-            return {**start, "ops": self.opened()[OPS_LOG].advance(start["ops"], OPS_A_BATCH, ops_end)}
-        most = self.inputs.batch_posts
-        if self.inputs.world is not None:
-            return {**start, "posts": min(posts_end, start["posts"] + most)}
-        return {**start, "posts": self.opened()[POSTS_LOG].advance(start["posts"], most, posts_end)}
+    def latestOffset(self, start: "Offset", limit: ReadLimit) -> "Offset":
+        """The end of the next batch: further in the first source that has something new."""
+        known = self._known(start)
+        most = {"ops": OPS_A_BATCH, "posts": self.inputs.batch_posts}
+        for role, sources in self.sources.items():
+            for source in sources:
+                begin = _position(known, role, source)
+                end = source.advance(begin, self._limit(role, source, begin), most[role])
+                if end != begin:
+                    return {**known, role: {**known[role], source.name: {"of": source.identity(), "at": end}}}
+        return start
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        from nearcast.engine.spark.arrival import logged_arrival
+    def partitions(self, start: "Offset", end: "Offset") -> Sequence[InputPartition]:
+        from nearcast.storage.checkpoint import batch_time
+        from nearcast.storage.directory import StateDirectory
 
+        state = StateDirectory(self.root)
         base = {
-            "root": self.root, "manifest": self.state.newest().to_json(), "settings": self.settings,
-            "arrival": logged_arrival(self.state), "inputs": self.inputs,
+            "root": self.root, "manifest": state.newest().to_json(), "settings": self.settings,
+            "arrival": batch_time(state), "mapping": self.inputs.mapping, "ops_beside": self.inputs.ops_beside,
         }  # fmt: skip
-        return [InputPartition({**base, "order": n, **cut}) for n, cut in enumerate(self.cuts(start, end))]
-
-    def cuts(self, start: Offset, end: Offset) -> list[dict[str, Any]]:
-        """What each split of a batch reads."""
-        parts = self.inputs.splits
-        if end["ops"] > start["ops"]:
-            return [{"ops": split} for split in self.opened()[OPS_LOG].splits(start["ops"], end["ops"], parts)]
-        first, last = start["posts"], end["posts"]
-        if self.inputs.world is None:
-            return [{"posts": split} for split in self.opened()[POSTS_LOG].splits(first, last, parts)]
-        edges = [first + (last - first) * i // parts for i in range(parts + 1)]
-        return [{"first": a, "count": b - a} for a, b in pairwise(edges) if b > a]
+        return [InputPartition({**base, "order": n, **cut}) for n, cut in enumerate(self._cuts(start, end))]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         from nearcast.engine.packets import to_batches
-        from nearcast.engine.splits import Work, packets_of
+        from nearcast.engine.splits import SplitTask, packets_of
         from nearcast.storage.manifest import Manifest
 
-        work = {**partition.value, "manifest": Manifest.from_json(partition.value["manifest"])}
-        return to_batches(packets_of(Work(**work)))
+        task = {**partition.value, "manifest": Manifest.from_json(partition.value["manifest"])}
+        return to_batches(packets_of(SplitTask(**task)))
+
+    def stop(self) -> None:
+        for source in (source for sources in self.__dict__.get("sources", {}).values() for source in sources):
+            source.close()
+
+    def _opened(self, role: str) -> "list[Source]":
+        from nearcast.sources.protocol import SourceContext
+        from nearcast.sources.registry import open_sources
+
+        specs = {"ops": self.inputs.ops, "posts": self.inputs.posts}[role]
+        return open_sources(specs, SourceContext(role, Path(self.root), self.inputs.mapping))
+
+    def _known(self, offset: "Offset") -> "Offset":
+        """The offset in today's form. Nearcast 0.1 had one number of posts, of whatever source a run had."""
+        from nearcast.storage.checkpoint import read_offset
+
+        known = read_offset(offset)
+        if known is not offset:
+            for source in self.sources["posts"]:
+                if isinstance(source.beginning(), int):
+                    known["posts"].setdefault(source.name, {"of": source.identity(), "at": offset["posts"]})
+        return known
+
+    def _limit(self, role: str, source: "Source", start: "Position") -> "Position":
+        return source.limit(start) if self.targets is None else self.targets[role, source.name]
+
+    def _cuts(self, start: "Offset", end: "Offset") -> list[dict[str, Any]]:
+        """What each split of a batch reads."""
+        known, until = self._known(start), self._known(end)
+        cuts: list[dict[str, Any]] = []
+        for role in self.sources:
+            for name in until[role]:
+                if until[role][name] != known[role].get(name):
+                    source = self._source(role, name)
+                    bounds = _position(known, role, source), _position(until, role, source)
+                    cuts += [{"role": role, "split": split} for split in source.splits(*bounds, self.inputs.splits)]
+        return cuts
+
+    def _source(self, role: str, name: str) -> "Source":
+        """A source of this run, or one that the last run was reading when it crashed."""
+        from nearcast.sources.protocol import SourceContext
+        from nearcast.sources.registry import open_source
+
+        for source in self.sources[role]:
+            if source.name == name:
+                return source
+        return open_source(name, SourceContext(role, Path(self.root), self.inputs.mapping))
+
+
+def _position(known: "Offset", role: str, source: "Source") -> "Position":
+    """Where a source is by an offset, if that counts in the same thing."""
+    entry = known[role].get(source.name)
+    if entry is None:
+        return source.beginning()
+    if entry["of"] != source.identity():
+        raise BadInput(
+            f"the checkpoint counts positions in another {source.name} than there is now: "
+            "put that back, or start a new state directory"
+        )
+    return entry["at"]

@@ -1,44 +1,38 @@
 """A run: one writer on one state, from the lock to the last commit."""
 
-import json
 import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nearcast.common.errors import BadInput, NearcastError
 from nearcast.engine.align import align
-from nearcast.engine.balance_strategies import check_balanced
 from nearcast.engine.begin import begin, create
 from nearcast.engine.kernel_compilation import Kernels, compiling
 from nearcast.engine.kernel_forecast import to_compile
-from nearcast.engine.samples import sampled_ops
-from nearcast.engine.settings import DERIVE, IDF_PERIOD, KEEP_SIZE, Inputs, Settings, size_of
-from nearcast.engine.spark.data_source import OPS_LOG
+from nearcast.engine.samples import sampled_ops, sampled_posts
+from nearcast.engine.settings import Inputs, Settings
+from nearcast.engine.settings_check import check_derived
 from nearcast.engine.spark.session import local_session, prime
-from nearcast.engine.spark.stream import OnCommit, Pipeline, check_checkpoint, read_packets, sample_of
+from nearcast.engine.spark.stream import OnCommit, Pipeline, check_checkpoint, read_packets
 from nearcast.engine.task_result import TaskResult
 from nearcast.engine.warmup import is_warm
-from nearcast.partitioning.routers.registry import DEFAULT, router_named
-from nearcast.sinks.files import deliver
-from nearcast.sources.derive.specs import check, read_specs
-from nearcast.sources.file_log import FileLog, data_files
-from nearcast.sources.formats import ENDINGS
+from nearcast.sinks.delivery import CommittedOutbox, Delivery
+from nearcast.sources.inbox import empty_inbox
+from nearcast.sources.protocol import OPS, POSTS, SourceContext
+from nearcast.sources.registry import open_sources
 from nearcast.storage.directory import StateDirectory, WriterLock
 from nearcast.storage.manifest import Manifest
 from nearcast.storage.sweep import empty_spool, sweep
 
 SWEEP_EVERY = 60.0
-FIXED = ("keep", "index", "keep_accents", IDF_PERIOD)  # what a state was created with, it stays with
 
 
 def run(
@@ -50,22 +44,24 @@ def run(
     on_stage: Callable[[str], None] | None = None,
     stop: threading.Event | None = None,
     memory: str = "3g",
-    sink: str | None = None,
+    delivery: Delivery | None = None,
 ) -> Manifest:
-    """Stream posts and ops into a state until `stop` is set, or until everything given has been read (`drain`)."""
+    """Stream posts and ops into a state until `stop` is set, or until everything given has been read (`drain`).
+
+    The settings are those that `settings_check.settings_for` makes.
+    """
     say = on_stage or (lambda stage: None)
-    directory = checked(state, settings)
-    inputs = replace(inputs, posts=absolute(inputs.posts), ops=absolute(inputs.ops))
-    found = list(data_files([*inputs.posts, *inputs.ops]))  # what does not exist is said before anything starts
-    if (inputs.posts or inputs.ops) and not found:
-        say(f"nothing to read yet: no file there ends in {', '.join(ENDINGS)}")
+    directory = StateDirectory(Path(state).absolute())
+    check_derived(directory, settings)
+    for advice in advices(directory, inputs, drain):
+        say(advice)
     with WriterLock(directory):
         if directory.exists():
             check_checkpoint(directory)
         with compiling() as kernels, opened(directory, inputs, settings, memory, say, kernels) as spark:
             kernels.then(lambda: say("streaming"))
             packets = read_packets(spark, directory, settings, inputs)
-            return follow(directory, settings, packets, drain, on_commit, stop, sink, kernels)
+            return follow(directory, settings, packets, drain, on_commit, stop, delivery, kernels)
 
 
 @contextmanager
@@ -86,7 +82,7 @@ def opened(
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(local_session, cores(), memory, state.root / "spark.log")
         try:
-            begin(state, settings, lambda: sample_of(inputs), lambda: sampled_ops(inputs))
+            begin(state, settings, lambda: sampled_posts(inputs), lambda: sampled_ops(inputs))
             align(state, settings)
             sweep(state)
             empty_spool(state)
@@ -112,38 +108,47 @@ def follow(
     drain: bool,
     on_commit: OnCommit | None,
     stop: threading.Event | None,
-    sink: str | None = None,
+    delivery: Delivery | None = None,
     kernels: Kernels | None = None,
 ) -> Manifest:
     """Start the query, keep the house between batches, and wait for its end."""
-    stop = stop or threading.Event()
+    stop, delivery = stop or threading.Event(), delivery or Delivery([])
     swept = [time.monotonic()]
 
-    def committed(manifest: Manifest, reports: list[TaskResult]) -> None:
-        if sink is not None:
-            deliver(state, manifest, sink)
+    def committed(manifest: Manifest, tasks: list[TaskResult]) -> None:
         if time.monotonic() - swept[0] > SWEEP_EVERY:
             sweep(state)
             empty_inbox(state)
             swept[0] = time.monotonic()
         if on_commit is not None:
-            on_commit(manifest, reports)
+            on_commit(manifest, tasks)
         if kernels is not None:
-            kernels.rest(sum(report.counts.get("posts", 0) for report in reports))
+            kernels.rest(sum(task.counts.get("posts", 0) for task in tasks))
 
-    pipeline = Pipeline(state, settings, committed, None if kernels is None else lambda: kernels.ready(stop))
-    if sink is not None:
-        deliver(state, state.newest(), sink)
+    ready = None if kernels is None else lambda: kernels.ready(stop)
+    pipeline = Pipeline(state, settings, committed, ready, delivery)
+    delivery.begin(CommittedOutbox(state, state.newest()))
     query = pipeline.start(packets, drain)
     try:
         while query.isActive and not stop.wait(0.2):
             pass
     finally:
         halt(query)
+        delivery.end(CommittedOutbox(state, state.newest()))
     failure = query.exception()
     if failure is not None and not stop.is_set():
         raise explained(failure, pipeline) from None
     return state.newest()
+
+
+def advices(state: StateDirectory, inputs: Inputs, drain: bool) -> list[str]:
+    """Open the sources once, so that what is wrong with one is told before anything starts; what they say."""
+    found = []
+    for role, specs in ((POSTS, inputs.posts), (OPS, inputs.ops)):
+        for source in open_sources(specs, SourceContext(role, state.root, inputs.mapping, drain)):
+            found += [source.advice()]
+            source.close()
+    return [advice for advice in found if advice]
 
 
 def halt(query: StreamingQuery) -> None:
@@ -167,73 +172,6 @@ def explained(error: Exception, pipeline: Pipeline) -> NearcastError:
     return NearcastError(
         f"the stream stopped: {(lines[-1] if lines else text.strip().splitlines()[0]).rstrip('.')}; run again to go on"
     )
-
-
-def checked(state: str, settings: Settings) -> StateDirectory:
-    """The state directory, if it can be used with these settings."""
-    directory = StateDirectory(Path(state).absolute())
-    directory.refuse_if_foreign()
-    router_named(settings.router or DEFAULT)
-    check_balanced(directory, settings.balance, settings.router)
-    check_derived(directory, settings)
-    if directory.exists():
-        fixed = directory.newest().settings
-        for name in FIXED:
-            if name in fixed and fixed[name] != getattr(settings, name):
-                option = name.replace("_", "-")
-                raise BadInput(
-                    f"{state} was created with --{option} {fixed[name]}: run it so, or start a new state directory"
-                )
-    return directory
-
-
-def check_derived(directory: StateDirectory, settings: Settings) -> None:
-    """What is to be derived works: a model that is none, or a function that fails, is told before anything starts."""
-    specs = settings.derive
-    if specs is None:
-        specs = tuple(directory.newest().settings.get(DERIVE, ())) if directory.exists() else ()
-    check(str(directory.root), specs)
-
-
-def with_fixed(state: str, given: Mapping[str, Any]) -> Settings:
-    """Settings for a run: what is not given is as the state was created, or the default."""
-    directory = StateDirectory(Path(state).absolute())
-    fixed = dict(directory.newest().settings) if directory.exists() else {}
-    for name in (DERIVE, KEEP_SIZE):  # the one goes on by itself, the other is said anew
-        fixed.pop(name, None)
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if DERIVE in chosen:
-        chosen[DERIVE] = read_specs(chosen[DERIVE])
-    if KEEP_SIZE in chosen:
-        chosen[KEEP_SIZE] = size_of(chosen[KEEP_SIZE])
-    return Settings(**{**fixed, **chosen})
-
-
-def empty_inbox(state: StateDirectory) -> None:
-    """Remove ops of the inbox that a committed batch has taken in: a Spark commit lies behind each of them."""
-    offsets = sorted((state.checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    if not offsets or not (state.source / f"{OPS_LOG}.jsonl").exists():
-        return
-    log = FileLog(state.source, OPS_LOG, read_only=True)
-    position = committed_ops(state, offsets[-1].name)
-    end = 0
-    for entry in log.entries:
-        end += entry.units
-        path = Path(entry.path)
-        if end <= position and path.parent == state.inbox and path.exists():
-            path.unlink()
-
-
-def committed_ops(state: StateDirectory, batch: str) -> int:
-    """The position in the log of ops that a batch of Spark's checkpoint ended at."""
-    for line in (state.checkpoint / "offsets" / batch).read_text(encoding="utf-8").splitlines()[2:]:
-        if line.startswith("{") and "ops_log" in line:
-            return int(json.loads(line)["ops"])
-    return 0
-
-
-def absolute(paths: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(str(Path(path).absolute()) for path in paths)
 
 
 def cores() -> int:

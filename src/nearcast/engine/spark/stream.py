@@ -4,9 +4,7 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -14,14 +12,11 @@ from nearcast.common.errors import BadInput
 from nearcast.engine.balance_rehearsal import rehearse
 from nearcast.engine.driver import BatchId, run_batch
 from nearcast.engine.settings import Inputs, Settings
-from nearcast.engine.spark.arrival import logged_arrival
 from nearcast.engine.spark.data_source import NearcastSource
 from nearcast.engine.spark.workers import SparkWorkers
 from nearcast.engine.task_result import TaskResult
-from nearcast.sources.file_log import data_files
-from nearcast.sources.formats import read_split, whole_file
-from nearcast.sources.records import normalise
-from nearcast.sources.world import World
+from nearcast.sinks.delivery import Delivery
+from nearcast.storage.checkpoint import batch_time, query_id
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import Manifest, is_replay
 
@@ -37,9 +32,11 @@ class Pipeline:
         settings: Settings,
         on_commit: OnCommit | None = None,
         ready: Callable[[], None] | None = None,
+        delivery: Delivery | None = None,
     ) -> None:
         self.state = state
         self.settings = settings
+        self.delivery = delivery
         self.on_commit = on_commit or (lambda manifest, tasks: None)
         self.ready = ready or (lambda: None)
         self.failure: BaseException | None = None
@@ -48,16 +45,18 @@ class Pipeline:
     def process(self, packets: DataFrame, batch: int) -> None:
         """A batch of Spark's: the driver's path, if it has not been committed already."""
         self.ready()
-        query_id = self.query_id()
-        if is_replay(self.state.newest(), query_id, batch):
+        which = BatchId(self.query_id(), batch, batch_time(self.state, batch))
+        if is_replay(self.state.newest(), which.query_id, batch):
             return
-        which = BatchId(query_id, batch, logged_arrival(self.state, batch))
-        after, tasks = run_batch(self.state, self.settings, which, SparkWorkers(packets, self.settings.workers))
+        workers = SparkWorkers(packets, self.settings.workers)
+        after, tasks = run_batch(self.state, self.settings, which, workers, self.delivery)
         self.rehearsed = self.rehearsed or rehearse(self.state, self.settings, after)
         self.on_commit(after, tasks)
 
     def query_id(self) -> str:
-        return str(json.loads((self.state.checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
+        found = query_id(self.state)
+        assert found is not None, "Spark writes it before the first batch"
+        return found
 
     def guarded(self, packets: DataFrame, batch: int) -> None:
         """`process`, keeping the error itself: Spark only passes on its text."""
@@ -74,7 +73,7 @@ class Pipeline:
 
 
 def read_packets(spark: SparkSession, state: StateDirectory, settings: Settings, inputs: Inputs) -> DataFrame:
-    """Files and ops, or the generator, as a stream of packets."""
+    """The sources of a run, and the inbox, as a stream of packets."""
     spark.dataSource.register(NearcastSource)
     options = {"root": str(state.root), "settings": json.dumps(asdict(settings)), "inputs": json.dumps(asdict(inputs))}
     return spark.readStream.format("nearcast").options(**options).load()
@@ -83,28 +82,14 @@ def read_packets(spark: SparkSession, state: StateDirectory, settings: Settings,
 def check_checkpoint(state: StateDirectory) -> None:
     """Refuse a checkpoint that is missing or another state's: batch ids would begin again at 0."""
     manifest = state.newest()
-    metadata = state.checkpoint / "metadata"
     if manifest.batch < 0:
         return
-    if not metadata.exists():
+    if query_id(state) is None:
         raise BadInput(
             f"{state.checkpoint} is missing, but {state.root} holds {manifest.batch + 1} committed batches: "
             "restore it from a copy, or start a new state directory"
         )
-    if json.loads(metadata.read_text(encoding="utf-8"))["id"] != manifest.query_id:
+    if query_id(state) != manifest.query_id:
         raise BadInput(
             f"{state.checkpoint} belongs to another state: restore the right one, or start a new state directory"
         )
-
-
-def sample_of(inputs: Inputs) -> Any:
-    """A sample of the posts to come, their first rows first: for the router's extent and first term frequencies."""
-    if inputs.world is not None:
-        return normalise(World(**inputs.world).posts(0, 20_000))[0]
-    parts = []
-    for path in list(data_files(list(inputs.posts)))[:8]:
-        for posts, _ in read_split(whole_file(path), inputs.mapping):
-            parts.append(posts.slice(0, 20_000))
-            break
-    parts = [part for part in parts if len(part)]
-    return pa.concat_tables(parts, promote_options="default").combine_chunks() if parts else None

@@ -175,7 +175,7 @@ def test_an_approximate_topk_that_no_summary_answers_is_exact_and_certain_but_wh
             ]
 
 
-@pytest.mark.parametrize("size", ["much", "-5", "5 TB 3", ""])
+@pytest.mark.parametrize("size", ["much", "-5", "5 TB 3", "", "1000"])
 def test_a_cache_of_no_size_is_refused(tmp_path: Path, size: str) -> None:
     root = make_state(tmp_path / "state", [(FRESH, some_posts(0, 2))])
     with pytest.raises(BadInput, match="'500 MB'"):
@@ -183,7 +183,7 @@ def test_a_cache_of_no_size_is_refused(tmp_path: Path, size: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "bytes_"), [(1000, 1000), ("1000", 1000), ("2 kB", 2048), ("1.5MB", 3 << 19), ("1GiB", 1 << 30)]
+    ("size", "bytes_"), [(1000, 1000), ("2 kB", 2000), ("2 KiB", 2048), ("1.5MB", 1_500_000), ("1GiB", 1 << 30)]
 )
 def test_a_size_is_bytes_or_has_a_unit(tmp_path: Path, size: int | str, bytes_: int) -> None:
     state = nc.open(make_state(tmp_path / "state", [(FRESH, some_posts(0, 2))]), cache=size)
