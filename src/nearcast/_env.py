@@ -176,7 +176,7 @@ def _text(path: str) -> str:
 
 
 def _days_unused(path: str) -> float:
-    """Since a cache was last signed, or its code last read or written; to look at folder and marker is not to use it."""
+    """Since a cache was last signed, or its code read or written; a look at folder and marker is no use of it."""
     import time
 
     newest = 0.0
