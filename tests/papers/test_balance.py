@@ -8,7 +8,7 @@ from matplotlib.image import imread
 
 from nearcast.cli.bench_command import print_figures
 from nearcast.common.errors import BadInput
-from nearcast_papers.benchmarks import balance
+from nearcast_papers.benchmarks import bench_balance as balance
 from nearcast_papers.benchmarks.balance_plot import draw
 
 

@@ -25,8 +25,8 @@ from nearcast.partitioning.routing_table import RoutingTable
 from nearcast.partitioning.tiles import bounds
 from nearcast.partitioning.worker_load import MEASURED
 from nearcast.storage.subscriptions.kernels.register import key_terms
-from nearcast_papers.benchmarks import routing
-from nearcast_papers.benchmarks.routing import COLUMNS, numbers, variants
+from nearcast_papers.benchmarks import bench_routing as routing
+from nearcast_papers.benchmarks.bench_routing import COLUMNS, numbers, variants
 from nearcast_papers.benchmarks.routing_plot import draw, short, to_best
 from nearcast_papers.benchmarks.routing_sets import SETS, Grounds, Half, generated, make_set, real
 from nearcast_papers.benchmarks.routing_work import Fresh, Routed, checked, circles, copies, expand, indexed, work

@@ -11,9 +11,9 @@ from nearcast.common.errors import BadInput
 from nearcast.common.queries import AggregateQuery
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.language import parse
-from nearcast_papers.benchmarks import warehouse
+from nearcast_papers.benchmarks import bench_warehouse as warehouse
 from nearcast_papers.benchmarks.warehouse_data import TaggedPosts
-from nearcast_papers.benchmarks.warehouse_queries import CELLS, GROUPINGS, Asked, Workload, square
+from nearcast_papers.benchmarks.warehouse_queries import CELLS, GROUPINGS, WarehouseQueries, WarehouseQuery, square
 
 SAMPLE = [
     (10.0, 50.0, ["rain", "coffee", "tram", "rain"]),
@@ -31,7 +31,7 @@ def quiet(text: str) -> None:
 
 
 def test_a_workload_is_the_same_again_and_its_queries_are_aggregates() -> None:
-    one, two = (Workload(SAMPLE, "count", True, 3).take(200) for _ in range(2))
+    one, two = (WarehouseQueries(SAMPLE, "count", True, 3).take(200) for _ in range(2))
     assert one == two
     assert {len(asked.sql.split(" AND ")) for asked in one} == {1, 2, 3, 4}
     for asked in one:
@@ -41,12 +41,12 @@ def test_a_workload_is_the_same_again_and_its_queries_are_aggregates() -> None:
 
 @pytest.mark.parametrize("constraints", [1, 2, 3, 4])
 def test_a_query_has_as_many_constraints_as_asked_for(constraints: int) -> None:
-    for asked in Workload(SAMPLE, "topk", False, 1).take(50, constraints):
+    for asked in WarehouseQueries(SAMPLE, "topk", False, 1).take(50, constraints):
         assert len(asked.constraints) == constraints
 
 
 def test_seven_of_ten_queries_are_grouped_by_the_pivot_of_their_cell() -> None:
-    workload = Workload(SAMPLE[:1], "count", True, 1)
+    workload = WarehouseQueries(SAMPLE[:1], "count", True, 1)
     pivot = GROUPINGS[workload.of_cell[int(140 / 180 * CELLS) * CELLS + int(190 / 360 * CELLS)]]
     share = np.mean([asked.by == pivot for asked in workload.take(2_000)])
     assert share == pytest.approx(0.7 + 0.3 / len(GROUPINGS), abs=0.05)
@@ -57,7 +57,7 @@ def test_a_range_stays_in_the_world() -> None:
 
 
 def test_a_standing_query_has_a_beat() -> None:
-    asked = Asked("count", ("topic",), words=("rain",), minutes=10, beat=5)
+    asked = WarehouseQuery("count", ("topic",), words=("rain",), minutes=10, beat=5)
     assert asked.sql == (
         "SELECT topic, Count(id) FROM stream WHERE text CONTAINS 'rain' AND time AFTER '10 mins ago' "
         "GROUP BY topic SYNC 5 minutes"

@@ -24,16 +24,16 @@ from nearcast.storage.directory import StateDirectory
 from nearcast.storage.files import open_table
 from nearcast.storage.manifest import Manifest
 
-Routed = list[tuple[int, bytes]]
+RoutedPackets = list[tuple[int, bytes]]
 
 
-def ops_of(plan: Plan, order: int, split: Split) -> Routed:
+def ops_of(plan: Plan, order: int, split: Split) -> RoutedPackets:
     """A split of a file of ops, routed."""
     raw, _ = read_ops(split)
     return list(route_ops(plan, raw, order))
 
 
-def posts_of(plan: Plan, order: int, path: Path) -> Routed:
+def posts_of(plan: Plan, order: int, path: Path) -> RoutedPackets:
     """A file of normalised posts, routed."""
     return list(route_posts(plan, open_table(path), order))
 
@@ -57,7 +57,7 @@ class Crew:
         for process in self.processes:
             process.shutdown(wait=True, cancel_futures=True)
 
-    def batch(self, route: Callable[[Plan, int, Any], Routed], parts: Sequence[Any]) -> Manifest:
+    def batch(self, route: Callable[[Plan, int, Any], RoutedPackets], parts: Sequence[Any]) -> Manifest:
         """Route the parts, let each worker work, commit."""
         manifest = self.state.newest()
         plan = Plan(str(self.state.root), manifest, self.settings, manifest.batch + 1)

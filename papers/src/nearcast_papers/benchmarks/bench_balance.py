@@ -40,10 +40,10 @@ from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import Manifest
 from nearcast.storage.subscriptions import subscription_set as standing
 from nearcast_papers.benchmarks.balance_plot import draw
+from nearcast_papers.benchmarks.bench_routing import words
+from nearcast_papers.benchmarks.bulk_queries import as_ops
 from nearcast_papers.benchmarks.figures import Progress, figure, rounded
 from nearcast_papers.benchmarks.machine import machine
-from nearcast_papers.benchmarks.queries import as_ops
-from nearcast_papers.benchmarks.routing import words
 from nearcast_papers.query_sets import q1, q3, sstd
 
 SUMMARY = "posts a second before and after the papers' disturbances, for each balancing strategy"
@@ -69,7 +69,7 @@ COLUMNS = {  # of the table, and their titles
 
 
 @dataclass
-class Stream:
+class DisturbedStream:
     """Posts by batch and the queries that come before each, disturbed from batch CALM on."""
 
     case: str
@@ -155,15 +155,15 @@ def run(
     figures: dict[str, Any] = {}
     for title, case, factor in chosen(words("cases", cases, CASES), factors):
         router, strategies = CASES[case]
-        stream = Stream(case, batch_posts, subscriptions, seed, factor)
+        stream = DisturbedStream(case, batch_posts, subscriptions, seed, factor)
         progress(row(f"{title} ({router})", COLUMNS.values()))
         with TemporaryDirectory(prefix="nearcast-bench-", dir=folder) as scratch:
             settings = Settings(workers=workers, router=router, balance="off", merge=False)
-            fresh = Run(Path(scratch) / "fresh", stream, settings).made_afresh(batches)
+            fresh = BalanceRun(Path(scratch) / "fresh", stream, settings).made_afresh(batches)
             figures[title] = {"router": router, "fresh": fresh}
             for name in strategies:
                 each = replace(settings, balance=name, ratio=ratio)
-                figures[title][name] = found = Run(Path(scratch) / name, stream, each).through(batches, fresh)
+                figures[title][name] = found = BalanceRun(Path(scratch) / name, stream, each).through(batches, fresh)
                 found["worth"] = worth(case, found, figures[title]["off"])
                 progress(row(name, [found[column] for column in COLUMNS]))
     if png:
@@ -231,10 +231,10 @@ def came_to(rates: Sequence[float], adjusted: Sequence[int], fresh: float) -> tu
     return max(shares, default=median(rates[-LAST:]) / fresh), next(enough, None)
 
 
-class Run:
+class BalanceRun:
     """One state under one strategy."""
 
-    def __init__(self, root: Path, stream: Stream, settings: Settings) -> None:
+    def __init__(self, root: Path, stream: DisturbedStream, settings: Settings) -> None:
         self.state, self.stream, self.settings = StateDirectory(root), stream, settings
 
     def made_afresh(self, batches: int) -> dict[str, float]:

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nearcast_papers.query_sets.tables import BLOCK, SCHEMA, in_blocks, join_words, make_distinct, query_table
+from nearcast_papers.query_sets.query_tables import BLOCK, SCHEMA, in_blocks, join_words, make_distinct, query_table
 
 EXTENT = (-50.0, -50.0, 50.0, 50.0)  # min_lon, min_lat, max_lon, max_lat
 SMALLEST_SIDE, LARGEST_SIDE = 0.001, 0.01  # of the extent's

@@ -65,7 +65,7 @@ REPEATS = 3
 WARM = 1_000  # posts and queries that everything is tried with once
 
 Build = Callable[[Sample, int], Partition]
-Rows = dict[str, dict[str, list[Any]]]
+RouterRows = dict[str, dict[str, list[Any]]]
 
 
 def run(
@@ -103,7 +103,7 @@ def run(
     few, some = make_set("mix", Grounds(generated(WARM, seed), seed), WARM, seed)
     for _, build in variants(names, 2, thetas[:1], costs):
         measure(few.sample, Fresh.of(some), build, 2, costs)
-    figures: Rows = {}
+    figures: RouterRows = {}
     for name in chosen:
         known, later = make_set(name, grounds, queries, seed)
         sample, fresh = known.sample, Fresh.of(later)
@@ -205,7 +205,7 @@ CLAIMS = [  # set, column, routers that are compared with (the best of them), ro
 ]  # fmt: skip
 
 
-def found(figures: Rows) -> dict[str, Any]:
+def found(figures: RouterRows) -> dict[str, Any]:
     """The papers' findings as ratios, where the sets and routers that they are about were measured, and for each of
     SSTD's sets the QT-tree against the best of all other routers that have no more leaves.
     """
@@ -229,7 +229,7 @@ def found(figures: Rows) -> dict[str, Any]:
     return out
 
 
-def speed(figures: Rows, size: int) -> dict[str, Any]:
+def speed(figures: RouterRows, size: int) -> dict[str, Any]:
     """What the project aims at, of each router as registered: the median over the sets. Beside the table a router has
     the textual summary, which is as large for any number of subscriptions. Building has an aim for a million of each.
     """

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nearcast.sources.world.stream import World
-from nearcast_papers.query_sets.sample import Sample
-from nearcast_papers.query_sets.tables import (
+from nearcast_papers.query_sets.post_sample import PostSample
+from nearcast_papers.query_sets.query_tables import (
     BLOCK,
     SCHEMA,
     Floats,
@@ -26,7 +26,7 @@ from nearcast_papers.query_sets.tables import (
 )
 
 Flags = npt.NDArray[np.bool_]
-Source: TypeAlias = "World | pa.Table | Sample"
+Source: TypeAlias = "World | pa.Table | PostSample"
 
 SMALLEST_KM, Q1_LARGEST_KM, Q2_LARGEST_KM = 1.0, 50.0, 100.0
 REGIONS_A_SIDE = 10
@@ -48,11 +48,11 @@ def q3(
 ) -> pa.Table:
     """Q3: the extent of the posts in 100 equal regions, each with queries like Q1 or like Q2; every `switch_every`
     queries a tenth of the regions change from one to the other."""
-    sample = Sample.of(source)
+    sample = PostSample.of(source)
     return _queries(sample, count, seed, first, or_share, partial(_rare_by_region, sample, seed, switch_every))
 
 
-def region_of(sample: Sample, lon: Floats, lat: Floats) -> Integers:
+def region_of(sample: PostSample, lon: Floats, lat: Floats) -> Integers:
     """Which of the 100 regions of Q3 a place lies in."""
     column, row = (
         np.clip((value - low) / max(high - low, 1e-9) * REGIONS_A_SIDE, 0, REGIONS_A_SIDE - 1).astype(np.int64)
@@ -74,7 +74,7 @@ def regions_like_q2(seed: int, switches: int) -> Flags:
     return like_q2
 
 
-def _rare_by_region(sample: Sample, seed: int, switch_every: int, number: int, lon: Floats, lat: Floats) -> Flags:
+def _rare_by_region(sample: PostSample, seed: int, switch_every: int, number: int, lon: Floats, lat: Floats) -> Flags:
     switches = np.arange(number * BLOCK, (number + 1) * BLOCK) // switch_every
     region = region_of(sample, lon, lat)
     rare = np.empty(len(lon), bool)
@@ -92,12 +92,12 @@ def _queries(
     or_share: float,
     rare: Callable[[int, Floats, Floats], Flags],
 ) -> pa.Table:
-    sample = Sample.of(source)
+    sample = PostSample.of(source)
     return in_blocks(first, count, SCHEMA, lambda number: _block(sample, seed, or_share, rare, number))
 
 
 def _block(
-    sample: Sample, seed: int, or_share: float, rare: Callable[[int, Floats, Floats], Flags], number: int
+    sample: PostSample, seed: int, or_share: float, rare: Callable[[int, Floats, Floats], Flags], number: int
 ) -> pa.Table:
     rng = np.random.default_rng((seed, 0x0515, number))
     centre = rng.integers(len(sample.lon), size=BLOCK)
@@ -110,7 +110,7 @@ def _block(
     return query_table(number, square_around(lon, lat, side), join_words(sample.words, words, size), any_word)
 
 
-def _words(sample: Sample, rng: np.random.Generator, size: Integers, like_q2: Flags) -> npt.NDArray[np.int32]:
+def _words(sample: PostSample, rng: np.random.Generator, size: Integers, like_q2: Flags) -> npt.NDArray[np.int32]:
     """Three distinct words a query, drawn as often as posts use them; of those that count, one in Q2 is no top word."""
 
     def draw(count: int) -> npt.NDArray[np.int32]:

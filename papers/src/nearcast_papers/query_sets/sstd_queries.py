@@ -5,8 +5,8 @@ import pyarrow as pa
 
 from nearcast.common.errors import BadInput
 from nearcast.sources.world.stream import World
-from nearcast_papers.query_sets.sample import Sample
-from nearcast_papers.query_sets.tables import (
+from nearcast_papers.query_sets.post_sample import PostSample
+from nearcast_papers.query_sets.query_tables import (
     BLOCK,
     SCHEMA,
     Integers,
@@ -20,7 +20,7 @@ WORLD = (-180.0, -90.0, 180.0, 90.0)
 
 
 def sstd(
-    source: World | pa.Table | Sample,
+    source: World | pa.Table | PostSample,
     count: int,
     seed: int = 1,
     first: int = 0,
@@ -39,7 +39,7 @@ def sstd(
         raise BadInput(f"a query of this set has 1 to 3 words, not {words[0]} to {words[1]}")
     if not (area_share > 0 and side_scale > 0):
         raise BadInput(f"area_share and side_scale must be above 0, not {area_share} and {side_scale}")
-    sample = Sample.of(source)
+    sample = PostSample.of(source)
     side = area_share**0.5 * side_scale
     width, height = (extent[2] - extent[0]) * side, (extent[3] - extent[1]) * side
 

@@ -12,7 +12,7 @@ from nearcast.sources.world.geography import KM_PER_DEGREE
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Box = tuple[Floats, Floats, Floats, Floats]  # min_lon, min_lat, max_lon, max_lat
+Boxes = tuple[Floats, Floats, Floats, Floats]  # min_lon, min_lat, max_lon, max_lat
 
 BLOCK = 1 << 15
 
@@ -40,7 +40,9 @@ def in_blocks(first: int, count: int, schema: pa.Schema, block: Callable[[int], 
     return pa.concat_tables(tables)
 
 
-def query_table(number: int, box: Box, text: pa.StringArray, any_word: npt.NDArray[np.bool_] | None = None) -> pa.Table:
+def query_table(
+    number: int, box: Boxes, text: pa.StringArray, any_word: npt.NDArray[np.bool_] | None = None
+) -> pa.Table:
     """A block of queries; where `any_word` is true the words are `overlaps`, else `text`."""
     ids = np.arange(number * BLOCK, (number + 1) * BLOCK)
     none = pa.nulls(BLOCK, pa.string())
@@ -68,7 +70,7 @@ def make_distinct(rows: npt.NDArray[np.int32], draw: Callable[[int], npt.NDArray
         rows[again] = draw(missing)
 
 
-def box_around(lon: Floats, lat: Floats, width: Floats, height: Floats) -> Box:
+def box_around(lon: Floats, lat: Floats, width: Floats, height: Floats) -> Boxes:
     """Boxes of a width and height in degrees about their middles: cut off at the poles, and with min_lon > max_lon
     where they cross the antimeridian."""
     whole = width >= 360
@@ -78,7 +80,7 @@ def box_around(lon: Floats, lat: Floats, width: Floats, height: Floats) -> Box:
     return west, np.maximum(lat - height / 2, -90.0), east, np.minimum(lat + height / 2, 90.0)
 
 
-def square_around(lon: Floats, lat: Floats, side_km: Floats) -> Box:
+def square_around(lon: Floats, lat: Floats, side_km: Floats) -> Boxes:
     """Squares of a side in km about their middles."""
     height = side_km / KM_PER_DEGREE
     return box_around(lon, lat, height / np.maximum(np.cos(np.radians(lat)), 1e-3), height)

@@ -53,12 +53,12 @@ def run(
         if "searches" in chosen:
             asked = tuple(f"{each}_{kind}" for kind in kinds for each in some)
             sizes = tuple(int(each) for each in str(memory).split(","))
-            options = searches.Options(posts, vocabulary, queries, training, repeated, sizes, asked, seed)
+            options = searches.SearchOptions(posts, vocabulary, queries, training, repeated, sizes, asked, seed)
             figures["searches"] = searches.measure(progress, Path(scratch), options)
         for kind in kinds:
             names = tuple(f"{each.replace('s', 'c')}_{kind}" for each in some)
             less = TOP if kind == "topk" else 1
-            given = standing.Options(
+            given = standing.StandingOptions(
                 max(1, standing_posts // less), minutes, max(1, standing_queries // less), vocabulary,
                 max(1, batch_posts // less), names, seed,
             )  # fmt: skip

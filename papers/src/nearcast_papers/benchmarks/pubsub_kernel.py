@@ -11,10 +11,10 @@ from nearcast.storage.subscriptions.gi2 import gi2
 from nearcast.storage.subscriptions.pyramid import PYRAMID
 from nearcast.storage.subscriptions.subscription_segment import Line, PostColumns, Segment
 from nearcast.storage.subscriptions.subscription_set import EndLog, SubscriptionSet
+from nearcast_papers.benchmarks.bulk_queries import rows_of, term_counts
 from nearcast_papers.benchmarks.figures import Progress, figure
-from nearcast_papers.benchmarks.queries import rows_of, term_counts
 from nearcast_papers.query_sets import kernel_posts, kernel_queries
-from nearcast_papers.query_sets.kernel import EXTENT
+from nearcast_papers.query_sets.kernel_set import EXTENT
 
 UNMERGED = 20
 UNMERGED_SHARE = 0.005

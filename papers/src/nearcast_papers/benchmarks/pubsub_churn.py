@@ -20,10 +20,10 @@ from nearcast.storage.compaction_policy import FAN
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.files import write_table
 from nearcast.storage.manifest import SUBSCRIPTIONS, Manifest
+from nearcast_papers.benchmarks.bulk_queries import as_ops, write_parquet
 from nearcast_papers.benchmarks.crew import Crew, ops_of, posts_of
 from nearcast_papers.benchmarks.figures import Progress, figure
-from nearcast_papers.benchmarks.queries import as_ops, write_parquet
-from nearcast_papers.query_sets import DELETE, INSERT, POSTS_PER_UPDATE, Sample, churn, q2, updates
+from nearcast_papers.query_sets import DELETE, INSERT, POSTS_PER_UPDATE, PostSample, churn, q2, updates
 
 A_FILE = 1_000_000  # subscriptions
 FEWEST_SAMPLED, SAMPLED = 10_000, 1_000_000  # posts, for the words and places of queries
@@ -63,7 +63,7 @@ def measure_churn(
     coming = Coming.of(live, a_step * steps, seed)
     world = World(seed=seed, vocabulary=max(SMALLEST, min(VOCABULARY, live)))
     progress("churn: looking at the words of a sample of posts")
-    sample = Sample.of(world.posts(0, min(SAMPLED, max(live, FEWEST_SAMPLED))))
+    sample = PostSample.of(world.posts(0, min(SAMPLED, max(live, FEWEST_SAMPLED))))
     progress(f"churn: writing {coming.standing:,} Q2 queries, and {steps} steps of {posts:,} posts")
     queries = folder / "queries"
     for first in range(0, coming.standing, A_FILE):
@@ -84,7 +84,7 @@ def prepare(
     folder: Path,
     step: int,
     coming: Coming,
-    sample: Sample,
+    sample: PostSample,
     world: World,
     posts: int,
     workers: int,

@@ -4,10 +4,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from nearcast_papers.benchmarks.churn import measure_churn
 from nearcast_papers.benchmarks.figures import Progress
-from nearcast_papers.benchmarks.kernel import measure_kernel
 from nearcast_papers.benchmarks.machine import machine
+from nearcast_papers.benchmarks.pubsub_churn import measure_churn
+from nearcast_papers.benchmarks.pubsub_kernel import measure_kernel
 
 SUMMARY = "matching kernel, registering in bulk, and PS2Stream's churn, without Spark"
 PARTS = ("kernel", "churn")

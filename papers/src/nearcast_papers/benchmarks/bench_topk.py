@@ -7,11 +7,11 @@ from typing import Any
 from nearcast.common.errors import BadInput
 from nearcast.kinds.relevance.skyband_policy import Kmax, PlainSkyband
 from nearcast_papers.benchmarks import topk_sweeps as sweeps
+from nearcast_papers.benchmarks.bench_warehouse import words
 from nearcast_papers.benchmarks.figures import Progress
 from nearcast_papers.benchmarks.machine import machine
 from nearcast_papers.benchmarks.topk_pipeline import measure_pipeline
-from nearcast_papers.benchmarks.topk_sweeps import Options
-from nearcast_papers.benchmarks.warehouse import words
+from nearcast_papers.benchmarks.topk_sweeps import TopkSizes
 
 SUMMARY = "Skype's most relevant posts: IGPT and CIQ, cSkyband, kmax and Skyband, distributions, the pipeline"
 PARTS = (
@@ -56,7 +56,7 @@ def run(
     many_k, more, crews = whole("ks", ks), whole("times", times), whole("workers", workers)
     by_alpha, longest, ratios = whole("groups", groups), whole("kmax", kmax), real("ratio", ratio)
     facts, figures = machine(), {}
-    options = Options(subscribers, small, window, posts, batch, single, k, seed)
+    options = TopkSizes(subscribers, small, window, posts, batch, single, k, seed)
     warm(options)
     tried: dict[str, Any] = {
         "dissemination": lambda: sweeps.dissemination(progress, options),
@@ -91,9 +91,9 @@ def run(
     return {"bench": "topk", "machine": facts, "parameters": parameters, "figures": tables(figures)}
 
 
-def warm(options: Options) -> None:
+def warm(options: TopkSizes) -> None:
     """Everything compiled before anything is timed."""
-    tiny = Options(60, 60, 300, 40, 20, 4, options.k, options.seed)
+    tiny = TopkSizes(60, 60, 300, 40, 20, 4, options.k, options.seed)
     sweeps.dissemination(lambda text: None, tiny)
     sweeps.reevaluation(lambda text: None, tiny)
 

@@ -15,7 +15,7 @@ FEWEST_WORDS = 300  # so that the top 1% are as many as a query may have words
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class PostSample:
     """Posts that have words. `words` is in order of frequency, the most frequent first, so a word's number is its
     rank; post i has the distinct words `terms[start[i]:start[i + 1]]`."""
 
@@ -26,9 +26,9 @@ class Sample:
     start: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, source: "World | pa.Table | Sample") -> "Sample":
+    def of(cls, source: "World | pa.Table | PostSample") -> "PostSample":
         """From a World (its first posts), from a table with the columns lon, lat and text, or the sample itself."""
-        if isinstance(source, Sample):
+        if isinstance(source, PostSample):
             return source
         posts = source.posts(0, SAMPLED) if isinstance(source, World) else source
         lists = split_words(posts["text"])

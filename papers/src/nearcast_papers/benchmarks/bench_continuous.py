@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.sources.world import World
+from nearcast_papers.benchmarks.bulk_queries import write_parquet
 from nearcast_papers.benchmarks.figures import Progress, figure, rounded
 from nearcast_papers.benchmarks.machine import machine
-from nearcast_papers.benchmarks.queries import write_parquet
+from nearcast_papers.benchmarks.pipeline_workload import A_FILE, SIDE, PipelineWorkload
 from nearcast_papers.benchmarks.streaming import Spark, Watch, drain, rate_of
-from nearcast_papers.benchmarks.workload import A_FILE, SIDE, Workload
-from nearcast_papers.query_sets import Sample, sstd
+from nearcast_papers.query_sets import PostSample, sstd
 
 SUMMARY = "posts a second with subscriptions to the nearest (CKQ) and to frequent terms (CTQ), on Spark"
 PARTS = ("ckq", "ctq")
@@ -80,14 +80,14 @@ def write_posts(progress: Progress, folder: Path, world: World, posts: int) -> N
 
 def nearest(world: World, count: int, k: int) -> pa.Table:
     """The k nearest with one word, to the place of a post that has it."""
-    made = sstd(Sample.of(world), count, world.seed)
+    made = sstd(PostSample.of(world), count, world.seed)
     lon, lat = ((made[f"min_{axis}"].to_numpy() + made[f"max_{axis}"].to_numpy()) / 2 for axis in ("lon", "lat"))
     return pa.table({"id": made["id"], "lon": lon, "lat": lat, "k": np.full(count, float(k)), "text": made["text"]})
 
 
 def terms(world: World, count: int, k: int, window: float, beat: float) -> pa.Table:
     """The k most frequent terms of 0.01% of the world about a post."""
-    places = Sample.of(world)
+    places = PostSample.of(world)
     pick = np.random.default_rng((world.seed, 0xC79)).integers(len(places.lon), size=count)
     lon, lat = places.lon[pick], places.lat[pick]
     width, height = SIDE
@@ -113,7 +113,7 @@ def measure(
     """The rate between the first and the last commit of posts; the first one finds every answer empty."""
     ops = folder / part / "ops" / "subscriptions.parquet"
     write_parquet(ops, queries)
-    workload = Workload(folder / "posts", ops, folder, posts, 1.0, 0.0)
+    workload = PipelineWorkload(folder / "posts", ops, folder, posts, 1.0, 0.0)
     manifest, watch = drain(progress, spark, folder / part, workload, keep, batch_posts, cores)
     measured = rate_of(watch)
     counts = manifest.counts

@@ -10,9 +10,9 @@ from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.sources.world import World
 from nearcast.storage.subscriptions.pyramid import PYRAMID
 from nearcast.storage.subscriptions.subscription_segment import PostColumns, Segment
+from nearcast_papers.benchmarks.bulk_queries import rows_of, term_counts, write_parquet
 from nearcast_papers.benchmarks.figures import Progress
-from nearcast_papers.benchmarks.queries import rows_of, term_counts, write_parquet
-from nearcast_papers.query_sets import Sample, sstd
+from nearcast_papers.query_sets import PostSample, sstd
 
 A_FILE = 200_000  # posts
 LEAST, MOST = 0.9, 1.1  # matches a post in the sample, so that all posts lie within 0.8-1.2
@@ -21,7 +21,7 @@ SIDE = (3.6, 1.8)  # degrees, of 0.01% of the world (SSTD §7.1)
 
 
 @dataclass(frozen=True)
-class Workload:
+class PipelineWorkload:
     """Where its files are, how its sides were scaled, and how many matches a post the sample had."""
 
     posts: Path
@@ -39,10 +39,10 @@ class Workload:
 
 def make_workload(
     progress: Progress, folder: Path, world: World, posts: int, subscriptions: int, joined: int
-) -> Workload:
+) -> PipelineWorkload:
     """Write the files, those of the joins with the first `joined` posts only."""
     progress("choosing the sides of the subscriptions")
-    sample, near = Sample.of(world), slices(world, posts)
+    sample, near = PostSample.of(world), slices(world, posts)
     scale, matches, queries = calibrated(sample, near, subscriptions, world.seed)
     progress(f"sides scaled by {scale:.4f}: {matches:.2f} matches a post")
     ops = folder / "ops" / "subscriptions.parquet"
@@ -56,7 +56,7 @@ def make_workload(
         if first < joined:
             write_parquet(for_joins / "posts" / f"{first:012d}.parquet", post_terms(table.slice(0, joined - first)))
         progress(f"wrote {min(first + A_FILE, posts):,} of {posts:,} posts")
-    return Workload(folder / "posts", ops, for_joins, posts, scale, matches)
+    return PipelineWorkload(folder / "posts", ops, for_joins, posts, scale, matches)
 
 
 def slices(world: World, posts: int) -> pa.Table:
@@ -65,7 +65,7 @@ def slices(world: World, posts: int) -> pa.Table:
     return pa.concat_tables([world.posts(posts * i // SLICES, each) for i in range(SLICES)])
 
 
-def calibrated(sample: Sample, posts: pa.Table, count: int, seed: int) -> tuple[float, float, pa.Table]:
+def calibrated(sample: PostSample, posts: pa.Table, count: int, seed: int) -> tuple[float, float, pa.Table]:
     """(scale, matches a post, queries): the scale at which a post has about one match, by trying."""
     terms, offsets = Tokenizer().terms(posts["text"])
     columns = PostColumns(
@@ -84,7 +84,7 @@ def calibrated(sample: Sample, posts: pa.Table, count: int, seed: int) -> tuple[
     return scale, matches, queries
 
 
-def of_one_word(sample: Sample, count: int, seed: int, side_scale: float) -> pa.Table:
+def of_one_word(sample: PostSample, count: int, seed: int, side_scale: float) -> pa.Table:
     """SSTD's queries whose word is one term to the tokeniser, too: a join on equal words can find those."""
     parts: list[pa.Table] = []
     first = 0

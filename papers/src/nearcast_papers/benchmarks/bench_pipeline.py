@@ -13,6 +13,7 @@ from nearcast.sources.world import World
 from nearcast.storage.directory import StateDirectory
 from nearcast_papers.benchmarks.figures import Progress, figure, rounded
 from nearcast_papers.benchmarks.machine import machine
+from nearcast_papers.benchmarks.pipeline_workload import PipelineWorkload, make_workload
 from nearcast_papers.benchmarks.streaming import (
     Spark,
     Watch,
@@ -23,7 +24,6 @@ from nearcast_papers.benchmarks.streaming import (
     rate_of,
     route_profile,
 )
-from nearcast_papers.benchmarks.workload import Workload, make_workload
 
 SUMMARY = "posts a second from Parquet files to the committed outbox on Spark, latency, and Spark SQL's joins"
 TARGETS = {"none": 250_000, "posts": 150_000}
@@ -82,7 +82,7 @@ def measure_rates(
     progress: Progress,
     spark: Spark,
     folder: Path,
-    workload: Workload,
+    workload: PipelineWorkload,
     batch_posts: int,
     cores: int,
     profile: bool,
@@ -127,7 +127,7 @@ def profiled(watch: Watch, source: dict[str, float], cores: int) -> dict[str, fl
 
 
 def measure_joins(
-    progress: Progress, spark: Spark, folder: Path, workload: Workload, joined: int, figures: dict[str, Any]
+    progress: Progress, spark: Spark, folder: Path, workload: PipelineWorkload, joined: int, figures: dict[str, Any]
 ) -> dict[str, Any]:
     """Spark SQL's joins over the first posts, held to the same number of matches as the outbox has for them."""
     from nearcast_papers.benchmarks.spark_join import cell_join, word_join
@@ -159,7 +159,7 @@ def measure_latency(
     progress: Progress,
     spark: Spark,
     folder: Path,
-    workload: Workload,
+    workload: PipelineWorkload,
     world: World,
     rate: float,
     seconds: float,

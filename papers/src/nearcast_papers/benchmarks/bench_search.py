@@ -18,14 +18,14 @@ from nearcast_papers.baselines.kernels.scan import scan_posts
 from nearcast_papers.benchmarks.figures import Progress, figure, rounded
 from nearcast_papers.benchmarks.machine import machine
 from nearcast_papers.benchmarks.search_data import LARGEST, Built, build
-from nearcast_papers.query_sets.tables import box_around
+from nearcast_papers.query_sets.query_tables import box_around
 
 SUMMARY = "SSTD's three searches over merged and fresh segments, without Spark"
 SMALL, LARGE = 0.0001, 0.01  # of the space
 K = 10
 CHECKED = 3  # queries of each kind that a scan answers too
 
-Sample = tuple[float, float, list[str]]
+PlaceAndWords = tuple[float, float, list[str]]
 
 
 def run(
@@ -66,7 +66,7 @@ def measure(progress: Progress, built: Built) -> dict[str, Any]:
     for ref in state.reader.manifest.of(POSTS):
         state.reader.files.segment(ref.name)
     opening = time.perf_counter() - began
-    kinds: dict[str, tuple[Callable[[Sample], str], dict[str, float]]] = {
+    kinds: dict[str, tuple[Callable[[PlaceAndWords], str], dict[str, float]]] = {
         "srq_0.01%": (lambda at: range_sql(at, SMALL), {"p50": 1, "p90": 5, "p99": 10}),
         "srq_1%": (lambda at: range_sql(at, LARGE), {"p50": 10}),
         "skq_k10": (nearest_sql, {"p50": 2}),
@@ -118,23 +118,23 @@ def timed(state: State, texts: list[str], targets: dict[str, float]) -> dict[str
 # -- queries of SSTD §7.1: about a post, with one of its words -----------------------------------------------------
 
 
-def region(at: Sample, share: float) -> str:
+def region(at: PlaceAndWords, share: float) -> str:
     side = share**0.5
     one = (np.array([value]) for value in (at[0], at[1], 360 * side, 180 * side))
     return f"loc INSIDE RECT({', '.join(f'{value[0]:.7f}' for value in box_around(*one))})"
 
 
-def range_sql(at: Sample, share: float) -> str:
+def range_sql(at: PlaceAndWords, share: float) -> str:
     return f"SELECT * FROM stream WHERE {region(at, share)} AND text CONTAINS '{at[2][0]}' AND {WINDOW}"
 
 
-def nearest_sql(at: Sample) -> str:
+def nearest_sql(at: PlaceAndWords) -> str:
     place = f"POINT({at[0]:.7f}, {at[1]:.7f})"
     words = f"text CONTAINS '{at[2][1]}'"
     return f"SELECT * FROM stream WHERE {words} AND {WINDOW} ORDER BY DISTANCE(loc, {place}) LIMIT {K}"
 
 
-def terms_sql(at: Sample, share: float) -> str:
+def terms_sql(at: PlaceAndWords, share: float) -> str:
     return f"SELECT TopK(text, {K}) FROM stream WHERE {region(at, share)} AND {WINDOW}"
 
 
