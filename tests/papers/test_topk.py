@@ -12,6 +12,10 @@ from nearcast.kinds.relevance.skyband_policy import CostBased, Kmax, PlainSkyban
 from nearcast_papers.benchmarks import bench_topk as topk
 from nearcast_papers.benchmarks.topk_data import TopkWorld, statistics
 from nearcast_papers.benchmarks.topk_stream import MINUTE, BufferedStream, SlidingWindow, TopkSetting, drawn, measure
+from nearcast_papers.published.figure_lists import figure_list
+from nearcast_papers.published.page import TABLES
+from nearcast_papers.published.pictures import draw_topk
+from tests.papers.saving import saved_and_read
 
 SMALL: dict[str, Any] = {
     "subscribers": 80, "small": 40, "window": 400, "posts": 60, "batch": 25, "single": 5, "k": 5, "ks": "3,5",
@@ -42,6 +46,11 @@ def test_every_experiment_has_figures_and_a_panel(tmp_path: Path) -> None:
     assert figures["distribution"]["hashing 4"]["messages"] == 4.0
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["p.png"]
+    saved = saved_and_read(done, tmp_path)
+    draw_topk(tmp_path / "again.png", saved)
+    assert (tmp_path / "again.png").read_bytes().startswith(b"\x89PNG")
+    assert all(len(TABLES[which](saved)) > 3 for which in ("indexes", "buffers", "k", "tuned"))
+    assert len(figure_list(saved)) == 2 + 3
 
 
 @pytest.mark.parametrize("timed", [False, True])

@@ -83,7 +83,7 @@ def run(
     if png:
         from nearcast_papers.benchmarks.topk_plot import draw
 
-        draw(Path(png), figures)
+        draw(Path(png), tables(figures))
     parameters = {
         "subscribers": subscribers, "window": window, "posts": posts, "batch": batch, "single": single, "k": k,
         "small": small, "pipeline_workers": pipeline_workers, "topk_distribution": topk_distribution, "seed": seed,
@@ -104,8 +104,7 @@ def tables(figures: dict[str, Any]) -> dict[str, Any]:
     if "distribution" in out:
         named = {}
         for row in out["distribution"]:
-            rest = {key: value for key, value in row.items() if key not in ("distribution", "workers", "parts")}
-            named[f"{row['distribution']} {row['parts'] or row['workers']}"] = rest
+            named[f"{row['distribution']} {row['parts'] or row['workers']}"] = row
         out["distribution"] = named
     return out
 

@@ -10,7 +10,6 @@ from nearcast_papers.benchmarks import warehouse_standing as standing
 from nearcast_papers.benchmarks import warehouse_stream as streaming
 from nearcast_papers.benchmarks.figures import Progress
 from nearcast_papers.benchmarks.machine import machine
-from nearcast_papers.benchmarks.warehouse_table import write as write_table
 
 SUMMARY = "STAR's aggregates: caches for those asked once, CH-tree and MT-index for those that stand"
 PARTS = ("searches", "standing", "stream")
@@ -34,7 +33,6 @@ def run(
     functions: str = "count,topk",
     parts: str = ",".join(PARTS),
     png: str | None = None,
-    table: str | None = None,
     seed: int = 1,
     folder: str | None = None,
 ) -> dict[str, Any]:
@@ -44,7 +42,7 @@ def run(
     constraints are timed (more than 120 would have a cache choose anew meanwhile), after a cache has learnt from
     `training` others; `repeated` are asked again and again, of DuckDB too where it is installed. Standing ones see
     `standing_posts` in `minutes` of stream time (`standing`: one core, index by index; `stream`: the whole pipeline
-    with 2 workers, reports included). Memory is in MB. `png` is a file for a plot, `table` one for Markdown.
+    with 2 workers, reports included). Memory is in MB. `png` is a file for a plot.
     """
     chosen, some = words("parts", parts, PARTS), words("sets", sets, ("s1", "s2"))
     kinds = words("functions", functions, ("count", "topk"))
@@ -70,8 +68,6 @@ def run(
         from nearcast_papers.benchmarks.warehouse_plot import draw
 
         draw(Path(png), figures)
-    if table:
-        write_table(Path(table), figures)
     parameters = {
         "posts": posts, "vocabulary": vocabulary, "queries": queries, "training": training, "repeated": repeated,
         "memory_mb": str(memory), "standing_queries": standing_queries, "standing_posts": standing_posts,

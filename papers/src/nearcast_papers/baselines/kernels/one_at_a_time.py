@@ -11,9 +11,9 @@ changes no decision, and each list is read from one end to the other.
 
 import numpy as np
 
-from nearcast.common.kernels.compiled import kernel
 from nearcast.kinds.relevance.kernels.score import cosine, nearness, score_of
 from nearcast.kinds.relevance.kernels.term_ranks import by_rarity
+from nearcast_papers.baselines.kernels.compiled_apart import kernel
 from nearcast_papers.baselines.kernels.igpt_cells import (
     ALPHA,
     HIGH,
