@@ -3,8 +3,8 @@
 import os
 
 from nearcast.common.kernels.geometry import in_region
-from nearcast_papers.baselines.kernels.compiled_apart import CACHE
 from nearcast_papers.baselines.kernels.scan import scan_posts
+from nearcast_papers.compiled_apart import CACHE
 
 
 def test_compiled_code_of_the_papers_lies_in_a_directory_of_their_own() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nearcast.common.errors import BadInput
-from nearcast.kinds.relevance.skyband_policy import CostBased, Kmax, PlainSkyband, Policy
+from nearcast.kinds.relevance.skyband_policy import CostBased, Policy
+from nearcast_papers.baselines.buffer_policies import Kmax, PlainSkyband
 from nearcast_papers.benchmarks import bench_topk as topk
 from nearcast_papers.benchmarks.topk_data import TopkWorld, statistics
 from nearcast_papers.benchmarks.topk_stream import MINUTE, BufferedStream, SlidingWindow, TopkSetting, drawn, measure

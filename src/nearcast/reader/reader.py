@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -339,14 +338,3 @@ def _narrowed(question: Question, times: list[np.ndarray], limit: int | None) ->
         return question
     ts = np.concatenate(times)
     return replace(question, since=max(question.since, int(np.partition(ts, len(ts) - limit)[len(ts) - limit])))
-
-
-def scan_arguments(encoded: dict[str, Any]) -> tuple[Any, ...]:
-    """An encoded query as `nearcast_papers.baselines.kernels.scan.scan_posts` takes it: the search that needs no index,
-    by which others are checked.
-    """
-    return (
-        encoded["region_kind"], encoded["min_lon"], encoded["min_lat"], encoded["max_lon"], encoded["max_lat"],
-        np.array(encoded["shape"], np.float64), np.array(encoded["code"], np.uint64),
-        np.int64(encoded["since"]), np.int64(encoded["until"]),
-    )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 
 from nearcast.language import encode_query, parse
 from nearcast.reader.answer import Counted, Found
-from nearcast.reader.reader import Reader, scan_arguments
+from nearcast.reader.reader import Reader
 from nearcast.reader.state import State
 from nearcast.storage.manifest import POSTS
 from nearcast_papers.baselines.kernels.scan import scan_posts
@@ -175,6 +175,15 @@ def scanned(reader: Reader, encoded: dict[str, Any]) -> list[tuple[Any, np.ndarr
         rows, _ = scan_posts(*(*columns, 0, len(segment), *scan_arguments(encoded)))
         hits.append((segment, rows))
     return hits
+
+
+def scan_arguments(encoded: dict[str, Any]) -> tuple[Any, ...]:
+    """An encoded query as `scan_posts` takes it."""
+    return (
+        encoded["region_kind"], encoded["min_lon"], encoded["min_lat"], encoded["max_lon"], encoded["max_lat"],
+        np.array(encoded["shape"], np.float64), np.array(encoded["code"], np.uint64),
+        np.int64(encoded["since"]), np.int64(encoded["until"]),
+    )  # fmt: skip
 
 
 def counted(reader: Reader, hits: list[tuple[Any, np.ndarray]], found: Counted) -> dict[str, int]:

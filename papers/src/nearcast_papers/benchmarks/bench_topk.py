@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from nearcast.common.errors import BadInput
-from nearcast.kinds.relevance.skyband_policy import Kmax, PlainSkyband
+from nearcast_papers.baselines.buffer_policies import Kmax, PlainSkyband
 from nearcast_papers.benchmarks import topk_sweeps as sweeps
 from nearcast_papers.benchmarks.bench_warehouse import words
 from nearcast_papers.benchmarks.figures import Progress

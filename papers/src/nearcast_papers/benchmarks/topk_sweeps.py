@@ -10,9 +10,10 @@ import numpy as np
 
 from nearcast.kinds.relevance import index as igpt_batch
 from nearcast.kinds.relevance.matcher import Matcher
-from nearcast.kinds.relevance.skyband_policy import CostBased, Kmax, PlainSkyband, Policy
+from nearcast.kinds.relevance.skyband_policy import CostBased, Policy
 from nearcast.kinds.relevance.vectors import Tastes
 from nearcast_papers.baselines import igpt
+from nearcast_papers.baselines.buffer_policies import Kmax, PlainSkyband
 from nearcast_papers.baselines.matchers import MATCHERS
 from nearcast_papers.benchmarks.figures import Progress, figure, rounded
 from nearcast_papers.benchmarks.topk_distribution import distribution_figures

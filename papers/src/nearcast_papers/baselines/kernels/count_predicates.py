@@ -8,7 +8,7 @@ from nearcast.common.kernels.growing import grown
 from nearcast.common.kernels.mix import mix
 from nearcast.common.kernels.sorting import lower_bound
 from nearcast.kinds.aggregates.kernels.conditions import MISSING, TIME, check
-from nearcast_papers.baselines.kernels.compiled_apart import kernel
+from nearcast_papers.compiled_apart import kernel
 
 WAVE = 64  # posts
 EQUALS, INTERVALS = 0, 1  # kinds of predicate lists

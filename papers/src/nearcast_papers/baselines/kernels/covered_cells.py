@@ -12,7 +12,7 @@ from nearcast.common.kernels.sorting import lower_bound
 from nearcast.kinds.relevance.kernels.pyramid_cells import cell_xy, morton
 from nearcast.kinds.relevance.kernels.score import cosine, nearness, score_of
 from nearcast.storage.posts.kernels.blocks import least_distance_km
-from nearcast_papers.baselines.kernels.compiled_apart import kernel
+from nearcast_papers.compiled_apart import kernel
 
 WIDE = 4e-6  # what rounding in single precision may hide, of a score
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from nearcast.kinds.relevance.kernels.score import cosine, nearness, score_of
 from nearcast.kinds.relevance.kernels.term_ranks import by_rarity
-from nearcast_papers.baselines.kernels.compiled_apart import kernel
 from nearcast_papers.baselines.kernels.igpt_cells import (
     ALPHA,
     HIGH,
@@ -33,6 +32,7 @@ from nearcast_papers.baselines.kernels.igpt_cells import (
     place,
     way_km,
 )  # fmt: skip
+from nearcast_papers.compiled_apart import kernel
 
 CELLS, GROUPS, EARLY, OUTER, INNER_BOUND, PREFIX, UNSEEN = 1, 2, 4, 8, 16, 32, 64
 WIDE = 4e-6  # what rounding in single precision may hide, of a score

@@ -4,7 +4,7 @@ import numpy as np
 
 from nearcast.common.kernels.sorting import hashed_bound
 from nearcast.kinds.relevance.kernels.score import cosine, nearness, score_of
-from nearcast_papers.baselines.kernels.compiled_apart import kernel
+from nearcast_papers.compiled_apart import kernel
 
 
 @kernel

@@ -4,7 +4,7 @@ import numpy as np
 
 from nearcast.common.kernels.geometry import in_bbox, in_region
 from nearcast.storage.subscriptions.kernels.match import distinct_terms, first_true_key
-from nearcast_papers.baselines.kernels.compiled_apart import kernel
+from nearcast_papers.compiled_apart import kernel
 
 
 @kernel

@@ -6,7 +6,7 @@ import numpy as np
 
 from nearcast.common.kernels.growing import grown
 from nearcast.kinds.aggregates.kernels.conditions import MISSING, check
-from nearcast_papers.baselines.kernels.compiled_apart import kernel
+from nearcast_papers.compiled_apart import kernel
 
 WAVE = 64  # posts
 

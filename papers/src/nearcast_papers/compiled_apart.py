@@ -10,14 +10,16 @@ import os
 from pathlib import Path
 from typing import Any
 
-from numba.core import config
+from numba.core import config as numba_config
 
 from nearcast.common.kernels.compiled import kernel as compiled
+
+config: Any = numba_config
 
 
 def _digest() -> str:
     digest = hashlib.blake2b(digest_size=6)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("kernels/*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
