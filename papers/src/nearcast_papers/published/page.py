@@ -70,7 +70,7 @@ def measured(result: SavedResult) -> str:
         about.append("Entered from the documentation of that version.")
     if "note" in result.content:
         about.append(str(result.content["note"]))
-    return f"```\n{wrapped(result.command)}\n```\n\n{textwrap.fill(' '.join(about), WIDTH, break_on_hyphens=False)}"
+    return f"```bash\n{wrapped(result.command)}\n```\n\n{textwrap.fill(' '.join(about), WIDTH, break_on_hyphens=False)}"
 
 
 def wrapped(command: str) -> str:
