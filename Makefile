@@ -6,14 +6,14 @@ READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format lock clean
+.PHONY: help setup demo test test-all lint format figures lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 setup: $(READY) ## create .venv with the locked dependencies, and see to Java
 
-$(READY): pyproject.toml requirements.lock scripts/setup.sh
+$(READY): pyproject.toml papers/pyproject.toml requirements.lock scripts/setup.sh
 	@sh scripts/setup.sh
 	@touch $@
 
@@ -36,6 +36,9 @@ format: $(READY) ## rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+figures: $(READY) ## make docs/benchmarks.md, its plots and the README's table from the saved results
+	$(BIN)/python -m nearcast_papers.render
+
 # Neither index nor URL is written down: the lock works with whatever registry pip is configured for.
 lock: $(READY) ## pin the newest versions of all dependencies in requirements.lock
 	$(BIN)/pip install --quiet uv
@@ -46,4 +49,4 @@ lock: $(READY) ## pin the newest versions of all dependencies in requirements.lo
 
 clean: ## remove caches and build products; .venv stays
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
-	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
+	find src papers tests -type d -name __pycache__ -prune -exec rm -rf {} +

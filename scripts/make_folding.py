@@ -1,4 +1,4 @@
-"""Make src/nearcast/text/folding.npz from the running Python's Unicode tables.
+"""Make src/nearcast/common/text/folding.npz from the running Python's Unicode tables.
 
 Term ids are stored in every state directory, so the table is made once and shipped: it must not change with the Python
 that runs. Making it anew changes the terms of what it changes; states made before must then be rebuilt.
@@ -13,7 +13,7 @@ import numpy as np
 
 from nearcast.common.kernels import tokens as k
 
-TARGET = Path(__file__).parent.parent / "src" / "nearcast" / "text" / "folding.npz"
+TARGET = Path(__file__).parent.parent / "src" / "nearcast" / "common" / "text" / "folding.npz"
 
 ACCENTS = range(0x0300, 0x0370)
 HANGUL_SYLLABLES = range(0xAC00, 0xD7A4)

@@ -86,7 +86,7 @@ say "installing the locked dependencies (some 700 MB the first time)"
     fail "pip could not install nearcast itself: see its message above"
 
 # Python writes no bytecode of its own where PYTHONDONTWRITEBYTECODE is set, and then every start compiles anew.
-.venv/bin/python -m compileall -q -j 0 .venv/lib src >/dev/null 2>&1 || true
+.venv/bin/python -m compileall -q -j 0 .venv/lib src papers/src >/dev/null 2>&1 || true
 
 say "compiling the kernels (some three minutes, once)"
 .venv/bin/python -m nearcast.engine.warmup || say "the kernels could not be compiled now: the first run will do it"

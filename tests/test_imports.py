@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import nearcast
+from nearcast import _env
 
 PACKAGE = Path(nearcast.__file__).parent
 KERNEL_LIBRARIES = {"numpy", "numba", "llvmlite", "math", "__future__", "typing"}  # llvmlite is how Numba is extended
@@ -86,7 +87,7 @@ def test_a_cache_directory_that_cannot_be_written_is_replaced_by_a_private_one_t
 def test_a_temporary_cache_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     blocked, temporary = tmp_path / "file", tmp_path / "tmp"
     blocked.write_text("not a directory")
-    planted = temporary / f"nearcast-numba-{os.getuid()}"
+    planted = temporary / f"nearcast-numba-{os.getuid()}-{_env._kernels(_env.PACKAGE)}"
     planted.mkdir(parents=True)
     planted.chmod(0o777)
     kept = python(PRINT.format("NUMBA_CACHE_DIR"), XDG_CACHE_HOME=str(blocked), TMPDIR=str(temporary))
@@ -101,7 +102,7 @@ def test_two_checkouts_of_the_same_kernels_have_caches_of_their_own(tmp_path: Pa
         (tmp_path / name / "kernels").mkdir(parents=True, exist_ok=True)
         (tmp_path / name / "kernels" / "sums.py").write_text("def add(a, b): return a + b\n")
         copy = shutil.copy(PACKAGE / "_env.py", tmp_path / name)
-        digests.append(runpy.run_path(str(copy))["_kernels"]())
+        digests.append(runpy.run_path(str(copy))["_kernels"](str(tmp_path / name)))
     assert digests[0] == digests[2] != digests[1]
 
 

@@ -189,7 +189,7 @@ def test_what_cannot_be_drawn_is_one_clear_message(nearcast: Cli, small_state: P
 
 def test_only_drawing_imports_matplotlib(small_state: Path) -> None:
     code = (
-        "import sys, nearcast.cli.plan_command, nearcast.cli.partition_map, nearcast_papers.benchmarks.routing\n"
+        "import sys, nearcast.cli.plan_command, nearcast.cli.partition_map, nearcast_papers.benchmarks.bench_routing\n"
         "from nearcast.cli import main\n"
         f"try: main(['search', '--state', {str(small_state)!r}, 'SELECT * FROM stream'])\n"
         "except SystemExit as leaving: print(leaving.code or 0, 'matplotlib' in sys.modules)\n"

@@ -364,3 +364,7 @@ def test_auto_has_a_strategy_for_every_router() -> None:
         check_balance("auto", router)
         if picked("auto", router) != "off" and router not in MADE:
             check_balance(picked("auto", router), router)
+
+
+def test_auto_balances_a_partition_whose_router_is_not_installed_here() -> None:
+    assert picked("auto", "of another distribution") == "pm+fm"

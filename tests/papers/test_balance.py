@@ -8,14 +8,18 @@ from matplotlib.image import imread
 
 from nearcast.cli.bench_command import print_figures
 from nearcast.common.errors import BadInput
-from nearcast_papers.benchmarks import balance
+from nearcast_papers.benchmarks import bench_balance as balance
 from nearcast_papers.benchmarks.balance_plot import draw
+from nearcast_papers.published.page import TABLES
+from nearcast_papers.published.pictures import draw_balance
+from tests.papers.saving import saved_and_read
 
 
 @pytest.mark.slow
-def test_every_strategy_has_its_figures() -> None:
+def test_every_strategy_has_its_figures(tmp_path: Path) -> None:
     sizes = {"subscriptions": 300, "batch_posts": 400, "batches": 9, "workers": 2, "ratio": 1.05}
-    figures = balance.run(lambda text: None, cases="scale", factors="0.5", **sizes)["figures"]["scale 0.5"]
+    done = balance.run(lambda text: None, cases="scale", factors="0.5", **sizes)
+    figures = done["figures"]["scale 0.5"]
     assert figures.keys() == {"router", "fresh", "off", "shift"}
     assert figures["off"]["adjustments"] == figures["off"]["queries_moved"] == 0
     assert figures["shift"]["adjustments"] > 0
@@ -23,6 +27,10 @@ def test_every_strategy_has_its_figures() -> None:
     shift = figures["shift"]
     assert shift["within_5"]["target"] == "at least 0.85"
     assert len(shift["uneven"]) == sizes["batches"] and len(shift["adjusted"]) == shift["adjustments"]
+    saved = saved_and_read(done, tmp_path)
+    assert TABLES["plans"](saved)[2].startswith("| places drawn together by 0.5, A-Grid | off |")
+    draw_balance(tmp_path / "again.png", saved)
+    assert (tmp_path / "again.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_what_the_first_five_adjustments_led_to_is_told_apart_from_what_came_before_and_after() -> None:

@@ -11,14 +11,15 @@ import pytest
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.sources.world import World
 from nearcast.storage.directory import StateDirectory
-from nearcast_papers.benchmarks import pipeline, pubsub
-from nearcast_papers.benchmarks.churn import Coming
+from nearcast_papers.benchmarks import bench_pipeline as pipeline
+from nearcast_papers.benchmarks import bench_pubsub as pubsub
 from nearcast_papers.benchmarks.figures import figure
-from nearcast_papers.benchmarks.kernel import measure_kernel
 from nearcast_papers.benchmarks.machine import machine
+from nearcast_papers.benchmarks.pipeline_workload import calibrated, of_one_word, slices
+from nearcast_papers.benchmarks.pubsub_churn import Coming
+from nearcast_papers.benchmarks.pubsub_kernel import measure_kernel
 from nearcast_papers.benchmarks.streaming import Commit, Watch, latencies, rate_of
-from nearcast_papers.benchmarks.workload import calibrated, of_one_word, slices
-from nearcast_papers.query_sets import DELETE, INSERT, Sample
+from nearcast_papers.query_sets import DELETE, INSERT, PostSample
 
 
 def quiet(text: str) -> None:
@@ -99,7 +100,7 @@ def test_churn_is_the_same_again_from_the_same_seed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_sides_are_scaled_until_a_post_has_about_one_match() -> None:
     world = World(seed=2)
-    sample = Sample.of(world.posts(0, 20_000))
+    sample = PostSample.of(world.posts(0, 20_000))
     scale, matches, queries = calibrated(sample, slices(world, 50_000), 2000, seed=2)
     assert 0.8 <= matches <= 1.2 and scale > 0
     assert len(queries) == 2000
@@ -107,7 +108,7 @@ def test_sides_are_scaled_until_a_post_has_about_one_match() -> None:
 
 
 def test_every_subscription_has_one_word() -> None:
-    queries = of_one_word(Sample.of(World(seed=2).posts(0, 20_000)), 3000, 1, 0.1)
+    queries = of_one_word(PostSample.of(World(seed=2).posts(0, 20_000)), 3000, 1, 0.1)
     _, offsets = Tokenizer().terms(queries["text"])
     assert np.array_equal(np.diff(offsets), np.ones(3000))
     assert len(pa.compute.unique(queries["id"])) == 3000

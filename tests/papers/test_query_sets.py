@@ -14,7 +14,7 @@ from nearcast_papers.query_sets import (
     DELETE,
     INSERT,
     SCHEMA,
-    Sample,
+    PostSample,
     churn,
     kernel_posts,
     kernel_queries,
@@ -25,22 +25,22 @@ from nearcast_papers.query_sets import (
     sstd,
     updates,
 )
-from nearcast_papers.query_sets.ps2stream import region_of, regions_like_q2
+from nearcast_papers.query_sets.ps2stream_queries import region_of, regions_like_q2
 
 COUNT = 40_000
 Set = Callable[..., pa.Table]
 
 
 @pytest.fixture(scope="module")
-def sample() -> Sample:
-    return Sample.of(World().posts(0, 50_000))
+def sample() -> PostSample:
+    return PostSample.of(World().posts(0, 50_000))
 
 
 def words_of(queries: pa.Table) -> list[list[str]]:
     return [text.split(" ") for text in pc.coalesce(queries["text"], queries["overlaps"]).to_pylist()]
 
 
-def ranks(sample: Sample, queries: pa.Table) -> list[list[int]]:
+def ranks(sample: PostSample, queries: pa.Table) -> list[list[int]]:
     number = {word: rank for rank, word in enumerate(sample.words.to_pylist())}
     return [[number[word] for word in words] for words in words_of(queries)]
 
@@ -58,7 +58,7 @@ def middle_of(queries: pa.Table) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("make", [q1, q2, q3, sstd])
-def test_a_set_is_the_same_however_it_is_cut(make: Set, sample: Sample) -> None:
+def test_a_set_is_the_same_however_it_is_cut(make: Set, sample: PostSample) -> None:
     whole = make(sample, COUNT, seed=5)
     assert whole.schema.equals(SCHEMA)
     assert make(sample, 5_000, seed=5, first=30_000).equals(whole.slice(30_000, 5_000))
@@ -66,7 +66,7 @@ def test_a_set_is_the_same_however_it_is_cut(make: Set, sample: Sample) -> None:
 
 
 @pytest.mark.parametrize("make", [q1, q2, q3])
-def test_ps2stream_queries_have_one_to_three_distinct_words_joined_by_and_or_or(make: Set, sample: Sample) -> None:
+def test_ps2stream_queries_have_one_to_three_distinct_words_joined_by_and_or_or(make: Set, sample: PostSample) -> None:
     queries = make(sample, COUNT)
     sizes = [len(words) for words in words_of(queries)]
     assert all(len(set(words)) == size for words, size in zip(words_of(queries), sizes, strict=True))
@@ -78,7 +78,7 @@ def test_ps2stream_queries_have_one_to_three_distinct_words_joined_by_and_or_or(
 
 
 @pytest.mark.parametrize(("make", "largest"), [(q1, 50), (q2, 100)])
-def test_ps2stream_queries_are_squares_about_posts(make: Set, largest: int, sample: Sample) -> None:
+def test_ps2stream_queries_are_squares_about_posts(make: Set, largest: int, sample: PostSample) -> None:
     queries = make(sample, COUNT)
     width, height = sides(queries)
     lon, lat = middle_of(queries)
@@ -91,7 +91,7 @@ def test_ps2stream_queries_are_squares_about_posts(make: Set, largest: int, samp
     assert np.mean(found) > 0.95  # all but for rounding
 
 
-def test_words_of_q1_are_as_frequent_as_in_the_posts(sample: Sample) -> None:
+def test_words_of_q1_are_as_frequent_as_in_the_posts(sample: PostSample) -> None:
     in_posts = np.bincount(sample.terms, minlength=len(sample.words)) / len(sample.terms)
     singles = [row[0] for row in ranks(sample, q1(sample, 4 * COUNT)) if len(row) == 1]
     in_queries = np.bincount(singles, minlength=len(sample.words)) / len(singles)
@@ -99,13 +99,13 @@ def test_words_of_q1_are_as_frequent_as_in_the_posts(sample: Sample) -> None:
     assert in_queries[: sample.top].sum() == pytest.approx(in_posts[: sample.top].sum(), abs=0.01)
 
 
-def test_a_query_of_q2_has_a_word_outside_the_top_hundredth(sample: Sample) -> None:
+def test_a_query_of_q2_has_a_word_outside_the_top_hundredth(sample: PostSample) -> None:
     assert sample.top == len(sample.words) // 100
     assert all(max(row) >= sample.top for row in ranks(sample, q2(sample, COUNT)))
     assert not all(max(row) >= sample.top for row in ranks(sample, q1(sample, COUNT)))
 
 
-def test_q3_has_regions_like_q1_and_regions_like_q2(sample: Sample) -> None:
+def test_q3_has_regions_like_q1_and_regions_like_q2(sample: PostSample) -> None:
     queries = q3(sample, COUNT, seed=2)
     lon, lat = middle_of(queries)
     like_q2 = regions_like_q2(2, 0)[region_of(sample, lon, lat)]
@@ -116,19 +116,19 @@ def test_q3_has_regions_like_q1_and_regions_like_q2(sample: Sample) -> None:
     assert rare[like_q2].all() and not rare[~like_q2].all()
 
 
-def test_a_tenth_of_the_regions_of_q3_switch(sample: Sample) -> None:
+def test_a_tenth_of_the_regions_of_q3_switch(sample: PostSample) -> None:
     assert [(regions_like_q2(2, n) ^ regions_like_q2(2, n + 1)).sum() for n in range(4)] == [10, 10, 10, 10]
     late = q3(sample, 1000, seed=2, switch_every=100, first=300)
     assert not late.equals(q3(sample, 1000, seed=2, first=300))
 
 
-def test_a_query_of_sstd_covers_its_share_of_the_space_and_has_words_of_its_post(sample: Sample) -> None:
+def test_a_query_of_sstd_covers_its_share_of_the_space_and_has_words_of_its_post(sample: PostSample) -> None:
     world_area = 360 * 180
     for share, scale in ((0.0001, 1.0), (0.000001, 1.0), (0.0001, 0.1)):
         width, height = sides(sstd(sample, 2000, area_share=share, side_scale=scale))
         assert np.median(width * height) / world_area == pytest.approx(share * scale**2)
     posts = World().posts(0, 2000)
-    small = Sample.of(posts)
+    small = PostSample.of(posts)
     known = {
         (round(lon, 5), round(lat, 5)): set(small.words.take(pa.array(small.terms[begin:end])).to_pylist())
         for lon, lat, begin, end in zip(small.lon, small.lat, small.start, small.start[1:], strict=False)

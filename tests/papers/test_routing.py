@@ -25,11 +25,15 @@ from nearcast.partitioning.routing_table import RoutingTable
 from nearcast.partitioning.tiles import bounds
 from nearcast.partitioning.worker_load import MEASURED
 from nearcast.storage.subscriptions.kernels.register import key_terms
-from nearcast_papers.benchmarks import routing
-from nearcast_papers.benchmarks.routing import COLUMNS, numbers, variants
+from nearcast_papers.benchmarks import bench_routing as routing
+from nearcast_papers.benchmarks.bench_routing import COLUMNS, numbers, variants
 from nearcast_papers.benchmarks.routing_plot import draw, short, to_best
 from nearcast_papers.benchmarks.routing_sets import SETS, Grounds, Half, generated, make_set, real
+from nearcast_papers.benchmarks.routing_summary import TEXTUAL
 from nearcast_papers.benchmarks.routing_work import Fresh, Routed, checked, circles, copies, expand, indexed, work
+from nearcast_papers.published.page import TABLES
+from nearcast_papers.published.pictures import draw_routing
+from tests.papers.saving import saved_and_read
 
 pytestmark = pytest.mark.slow
 
@@ -61,6 +65,20 @@ def test_every_router_is_measured_on_every_set_and_the_figures_are_json(done: di
     for rows in done["figures"].values():
         assert set(routers()) | {"agrid/16", "grid/16", "grid/4"} == set(rows)
         assert all(len(row) == len(COLUMNS) for row in rows.values())
+
+
+def test_routers_are_compared_with_the_qt_tree_and_by_load(done: dict[str, Any], tmp_path: Path) -> None:
+    rows = done["figures"]
+    compared = done["compared"]
+    ratio = rows["srq"]["kd"][AT["checked"]] / rows["srq"]["qt"][AT["checked"]]
+    assert compared["checked_to_qt"]["kd"] == {"srq": pytest.approx(ratio, rel=1e-3)}
+    assert compared["load_us"]["kdt"] == {"q1": rows["q1"]["kdt"][AT["load_us"]]}
+    assert compared["load_us"]["best of text"]["q1"] == min(rows["q1"][name][AT["load_us"]] for name in TEXTUAL)
+    saved = saved_and_read(done, tmp_path)
+    assert TABLES["checked"](saved)[0] == "| posts checked a query, to the QT-tree's | SRQ |"
+    assert any(line.startswith("| A-Grid, 16 leaves |") for line in TABLES["load"](saved))
+    draw_routing(tmp_path / "again.png", saved)
+    assert (tmp_path / "again.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_figures_lie_where_they_can_lie(done: dict[str, Any]) -> None:

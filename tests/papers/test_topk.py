@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 from nearcast.common.errors import BadInput
-from nearcast.kinds.relevance.skyband_policy import CostBased, Kmax, PlainSkyband, Policy
-from nearcast_papers.benchmarks import topk
+from nearcast.kinds.relevance.skyband_policy import CostBased, Policy
+from nearcast_papers.baselines.buffer_policies import Kmax, PlainSkyband
+from nearcast_papers.benchmarks import bench_topk as topk
 from nearcast_papers.benchmarks.topk_data import TopkWorld, statistics
-from nearcast_papers.benchmarks.topk_stream import MINUTE, Setting, Stream, Window, drawn, measure
+from nearcast_papers.benchmarks.topk_stream import MINUTE, BufferedStream, SlidingWindow, TopkSetting, drawn, measure
+from nearcast_papers.published.figure_lists import figure_list
+from nearcast_papers.published.page import TABLES
+from nearcast_papers.published.pictures import draw_topk
+from tests.papers.saving import saved_and_read
 
 SMALL: dict[str, Any] = {
     "subscribers": 80, "small": 40, "window": 400, "posts": 60, "batch": 25, "single": 5, "k": 5, "ks": "3,5",
@@ -42,31 +47,36 @@ def test_every_experiment_has_figures_and_a_panel(tmp_path: Path) -> None:
     assert figures["distribution"]["hashing 4"]["messages"] == 4.0
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["p.png"]
+    saved = saved_and_read(done, tmp_path)
+    draw_topk(tmp_path / "again.png", saved)
+    assert (tmp_path / "again.png").read_bytes().startswith(b"\x89PNG")
+    assert all(len(TABLES[which](saved)) > 3 for which in ("indexes", "buffers", "k", "tuned"))
+    assert len(figure_list(saved)) == 2 + 3
 
 
 @pytest.mark.parametrize("timed", [False, True])
 @pytest.mark.parametrize("policy", [CostBased(), Kmax(8), PlainSkyband(0.9)])
 def test_a_stream_has_the_answers_of_its_window_after_every_batch(policy: Policy, timed: bool) -> None:
-    stream = Stream(Setting.make(60, Window(150, timed), 200, k=4), policy)
+    stream = BufferedStream(TopkSetting.make(60, SlidingWindow(150, timed), 200, k=4), policy)
     for _ in range(8):
         stream.batch(25)
         assert stream.check() == 60
 
 
 def test_a_wrong_answer_does_not_pass_the_check() -> None:
-    stream = Stream(Setting.make(30, Window(100), 10, k=3), Kmax(6))
+    stream = BufferedStream(TopkSetting.make(30, SlidingWindow(100), 10, k=3), Kmax(6))
     stream.buffers.size[:] = np.maximum(stream.buffers.size - stream.buffers.k, 0)
     with pytest.raises(AssertionError, match="is not that of the window"):
         stream.check()
 
 
 def test_a_window_of_time_has_more_posts_at_some_times_than_at_others() -> None:
-    window = Window(300, timed=True)
+    window = SlidingWindow(300, timed=True)
     ts = window.times(2_000)
     held = [count - window.bound(ts, count) for count in range(600, 2_000, 10)]
     assert np.all(np.diff(ts) > 0) and min(held) < 300 < max(held)
-    assert Window(300).bound(Window(300).times(1_000), 1_000) == 700
-    assert Window(300).times(2)[1] == 2 * MINUTE
+    assert SlidingWindow(300).bound(SlidingWindow(300).times(1_000), 1_000) == 700
+    assert SlidingWindow(300).times(2)[1] == 2 * MINUTE
 
 
 def test_words_of_zipf_are_mostly_the_frequent_ones() -> None:
@@ -79,7 +89,7 @@ def test_words_of_zipf_are_mostly_the_frequent_ones() -> None:
 
 
 def test_figures_a_post_add_up() -> None:
-    found, _ = measure(Setting.make(50, Window(200), 50, k=5), CostBased(), 20)
+    found, _ = measure(TopkSetting.make(50, SlidingWindow(200), 50, k=5), CostBased(), 20)
     assert found["us_a_post"] == pytest.approx(found["arrival_us"] + found["expiry_us"], rel=0.01)
     assert found["pairs_a_post"] > 0 and 0 < found["buffer"] <= 1.8 * 5 + 1
 

@@ -11,9 +11,12 @@ from nearcast.common.errors import BadInput
 from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.kinds.aggregates.query import AggregateQuery
 from nearcast.language import parse
-from nearcast_papers.benchmarks import warehouse
+from nearcast_papers.benchmarks import bench_warehouse as warehouse
 from nearcast_papers.benchmarks.warehouse_data import TaggedPosts
-from nearcast_papers.benchmarks.warehouse_queries import CELLS, GROUPINGS, Asked, Workload, square
+from nearcast_papers.benchmarks.warehouse_queries import CELLS, GROUPINGS, WarehouseQueries, WarehouseQuery, square
+from nearcast_papers.published.page import TABLES
+from nearcast_papers.published.pictures import draw_warehouse
+from tests.papers.saving import saved_and_read
 
 SAMPLE = [
     (10.0, 50.0, ["rain", "coffee", "tram", "rain"]),
@@ -31,7 +34,7 @@ def quiet(text: str) -> None:
 
 
 def test_a_workload_is_the_same_again_and_its_queries_are_aggregates() -> None:
-    one, two = (Workload(SAMPLE, "count", True, 3).take(200) for _ in range(2))
+    one, two = (WarehouseQueries(SAMPLE, "count", True, 3).take(200) for _ in range(2))
     assert one == two
     assert {len(asked.sql.split(" AND ")) for asked in one} == {1, 2, 3, 4}
     for asked in one:
@@ -41,12 +44,12 @@ def test_a_workload_is_the_same_again_and_its_queries_are_aggregates() -> None:
 
 @pytest.mark.parametrize("constraints", [1, 2, 3, 4])
 def test_a_query_has_as_many_constraints_as_asked_for(constraints: int) -> None:
-    for asked in Workload(SAMPLE, "topk", False, 1).take(50, constraints):
+    for asked in WarehouseQueries(SAMPLE, "topk", False, 1).take(50, constraints):
         assert len(asked.constraints) == constraints
 
 
 def test_seven_of_ten_queries_are_grouped_by_the_pivot_of_their_cell() -> None:
-    workload = Workload(SAMPLE[:1], "count", True, 1)
+    workload = WarehouseQueries(SAMPLE[:1], "count", True, 1)
     pivot = GROUPINGS[workload.of_cell[int(140 / 180 * CELLS) * CELLS + int(190 / 360 * CELLS)]]
     share = np.mean([asked.by == pivot for asked in workload.take(2_000)])
     assert share == pytest.approx(0.7 + 0.3 / len(GROUPINGS), abs=0.05)
@@ -57,7 +60,7 @@ def test_a_range_stays_in_the_world() -> None:
 
 
 def test_a_standing_query_has_a_beat() -> None:
-    asked = Asked("count", ("topic",), words=("rain",), minutes=10, beat=5)
+    asked = WarehouseQuery("count", ("topic",), words=("rain",), minutes=10, beat=5)
     assert asked.sql == (
         "SELECT topic, Count(id) FROM stream WHERE text CONTAINS 'rain' AND time AFTER '10 mins ago' "
         "GROUP BY topic SYNC 5 minutes"
@@ -75,9 +78,8 @@ def test_topics_and_areas_are_many_and_uneven() -> None:
 @pytest.mark.slow
 def test_all_caches_and_indexes_answer_the_same(tmp_path: Path) -> None:
     done = warehouse.run(
-        quiet, **SMALL, functions="count", sets="s2", png=str(tmp_path / "p.png"), table=str(tmp_path / "t.md"),
-        folder=str(tmp_path),
-    )  # fmt: skip
+        quiet, **SMALL, functions="count", sets="s2", png=str(tmp_path / "p.png"), folder=str(tmp_path)
+    )
     json.dumps(done)
     found = done["figures"]["searches"]["s2_count"]
     assert found["answers_checked"] == 4 * 4 * 3  # by three caches and by looking at every post
@@ -88,8 +90,9 @@ def test_all_caches_and_indexes_answer_the_same(tmp_path: Path) -> None:
     assert standing["memory_mb"]["ch_tree_mt"] >= standing["memory_mb"]["ch_tree"] > 0
     assert done["figures"]["stream"]["c2_count"]["reports"] > 0
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
-    assert {path.name for path in tmp_path.iterdir()} == {"p.png", "t.md"}
-    told = (tmp_path / "t.md").read_text(encoding="utf-8")
+    assert {path.name for path in tmp_path.iterdir()} == {"p.png"}
+    saved = saved_and_read(done, tmp_path)
+    told = "\n".join(line for which in ("response", "repeated", "standing") for line in TABLES[which](saved))
     for title in (
         "Q_S2 Count | no cache",
         "QO-cache, 20 MB",
@@ -98,6 +101,8 @@ def test_all_caches_and_indexes_answer_the_same(tmp_path: Path) -> None:
         "RP-trees",
     ):
         assert title in told
+    draw_warehouse(tmp_path / "again.png", saved)
+    assert (tmp_path / "again.png").read_bytes() == (tmp_path / "p.png").read_bytes()
 
 
 def test_an_unknown_part_is_named() -> None:

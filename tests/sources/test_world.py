@@ -15,7 +15,7 @@ from nearcast.language import check_subscription, parse
 from nearcast.sources.world import SCHEMA, World
 from nearcast.sources.world.cities import CITIES
 from nearcast.sources.world.posts import BLOCK
-from nearcast_papers.query_sets.sample import split_words
+from nearcast_papers.query_sets.post_sample import split_words
 
 MINUTE = 60_000_000
 

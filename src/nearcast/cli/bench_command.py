@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from nearcast.cli.bench_results import plain, save
 from nearcast.common.errors import BadInput
 
 
@@ -15,10 +16,16 @@ def bench(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Which; without one they are listed.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One object with the figures on standard output.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--save", help="Keep the result under docs/benchmarks, for the documentation's tables.")
+    ] = False,
+    save_as: Annotated[
+        str | None, typer.Option("--save-as", metavar="NAME", help="The same, by a name of your choice.")
+    ] = None,
 ) -> None:
     """Measure, with progress on stderr. Options of a benchmark follow its name as --option value.
 
-    [dim]nearcast bench pubsub --json · nearcast bench pipeline --profile[/dim]
+    [dim]nearcast bench pubsub --json · nearcast bench pipeline --profile --save[/dim]
     """
     if name is None:
         for each in names():
@@ -29,8 +36,11 @@ def bench(
     module = _module(name)
     options = _options(name, context.args, module.run)
     figures = module.run(lambda text: print(text, file=sys.stderr, flush=True), **options)
+    if keep or save_as:
+        path = save(figures, name, context.args, options, save_as)
+        print(f"saved as {path}", file=sys.stderr)
     if as_json:
-        print(json.dumps(figures, ensure_ascii=False, default=_plain))
+        print(json.dumps(figures, ensure_ascii=False, default=plain))
     else:
         print_figures(name, module.SUMMARY, figures)
 
@@ -74,10 +84,6 @@ def _value(text: str) -> Any:
         return json.loads(text.replace("_", "") if text.replace("_", "").isdigit() else text)
     except ValueError:
         return text
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else str(value)
 
 
 def print_figures(name: str, summary: str, figures: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from nearcast.partitioning.balancers import text_cuts as retext
 from nearcast.partitioning.balancers import tornado as shift
 from nearcast.partitioning.moves import Move, worker_loads
 from nearcast.partitioning.redrawn import move_of
-from nearcast.partitioning.routers.registry import DEFAULT, build, router_named, routers_fit_for
+from nearcast.partitioning.routers.registry import DEFAULT, balancer_of, build, router_named, routers_fit_for
 from nearcast.storage.directory import StateDirectory
 
 PLANS = {name: tuple(name.split("+")) for name in ("pm", "fm", "pm+fm", "fg", "pm+fm+fg")}
@@ -50,7 +50,7 @@ def check_balanced(state: StateDirectory, name: str, router: str | None) -> None
 
 def picked(name: str, router: str) -> str:
     """The strategy by name; that of the router's own paper for `auto`."""
-    return router_named(router).balancer if name == "auto" else name
+    return balancer_of(router) if name == "auto" else name
 
 
 def decide(name: str, measured: Measured, ratio: float | None = None) -> Move | None:

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.kinds.relevance import skyband
-from nearcast.kinds.relevance.skyband_policy import CostBased, Kmax, PlainSkyband, Policy
+from nearcast.kinds.relevance.skyband_policy import CostBased, Policy
+from nearcast_papers.baselines.buffer_policies import Kmax, PlainSkyband
 from tests.kinds.relevance.skyband_world import Shape, World
 
 POLICIES = {

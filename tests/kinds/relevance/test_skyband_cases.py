@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from nearcast.kinds.relevance.skyband import Arrivals, Buffers, Refills, Step, advance, refill, whole
-from nearcast.kinds.relevance.skyband_policy import NO_LIMIT, CostBased, Kmax, PlainSkyband, nth
+from nearcast.kinds.relevance.skyband_policy import NO_LIMIT, CostBased, nth
+from nearcast_papers.baselines.buffer_policies import Kmax, PlainSkyband
 
 POLICY = CostBased(1.0, most=2.0)
 Posts = list[tuple[int, float]]

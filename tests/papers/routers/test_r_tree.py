@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearcast.partitioning.kernels.cell_sums import least_enlargement
 from nearcast.partitioning.router_sample import Sample
 from nearcast_papers.routers import r_tree
+from nearcast_papers.routers.kernels.tile_growth import least_enlargement
 from tests.partitioning.routers.tile_cases import check_space, leaf_of, random_sample, sample_of, samples
 
 

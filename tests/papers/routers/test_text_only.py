@@ -5,11 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from nearcast.partitioning.kernels.word_division import by_load, refine_cut
+from nearcast.partitioning.kernels.word_division import by_load
 from nearcast.partitioning.partition import BY_QUERY, Partition
 from nearcast.partitioning.router_sample import CRQ, CTQ, SRQ, Sample
 from nearcast.partitioning.worker_load import Costs, Part, Traffic
 from nearcast_papers.routers import text_only
+from nearcast_papers.routers.kernels.word_parts import refine_cut
 from tests.partitioning.routers.twin import (
     EDGES,
     SHAPES,

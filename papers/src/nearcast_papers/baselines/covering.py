@@ -15,14 +15,14 @@ from nearcast.kinds.relevance.matcher import Matcher, Out, Pairs, Standing, coll
 from nearcast.kinds.relevance.term_ranks import Terms
 from nearcast.kinds.relevance.vectors import Tastes, Vectors
 from nearcast.storage.subscriptions.rows import is_first
-from nearcast_papers.baselines.kernels.covering import cover_words, match_covered
+from nearcast_papers.baselines.kernels.covered_cells import cover_words, match_covered
 
 LEVELS = 3
 
 
 @dataclass(frozen=True)
 class CoveringIndex:
-    """Postings by cell, term and subscriber: see `nearcast_papers.baselines.kernels.covering`."""
+    """Postings by cell, term and subscriber: see `nearcast_papers.baselines.kernels.covered_cells`."""
 
     rows: np.ndarray
     terms: Terms

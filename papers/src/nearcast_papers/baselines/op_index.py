@@ -12,10 +12,10 @@ from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.condition_predicates import order_codes
 from nearcast.kinds.aggregates.kernels.ch_walk import NUMBERS
 from nearcast.kinds.aggregates.kernels.conditions import Posts, Values
-from nearcast_papers.baselines.kernels.count_predicates import EQUALS, INTERVALS, Lists, count_posts, hash_runs
+from nearcast_papers.baselines.kernels.count_predicates import EQUALS, INTERVALS, PredicateLists, count_posts, hash_runs
 from nearcast_papers.baselines.pivoted import Pivoted, least_frequent
 
-Found = list[tuple[int, int, np.ndarray, np.ndarray, np.ndarray]]  # attribute, kind, rows, two columns
+PredicateRows = list[tuple[int, int, np.ndarray, np.ndarray, np.ndarray]]  # attribute, kind, rows, two columns
 
 
 class OpIndex(Pivoted):
@@ -35,11 +35,11 @@ class OpIndex(Pivoted):
         entries = self.left_open(self.rows.kinds > 1, tests)[order]
         self.lists = self._listed(found, pivots, number, needs[order], entries)
 
-    def _predicates(self) -> tuple[Found, np.ndarray]:
+    def _predicates(self) -> tuple[PredicateRows, np.ndarray]:
         """The predicates that have lists, and how many tests of each row they decide."""
         queries, names = self.queries, self.queries.predicates.names
         decided = np.zeros(len(self.rows), np.int64)
-        found: Found = []
+        found: PredicateRows = []
         for attribute, name in enumerate(names):
             texts, kinds, codes, sure = queries.equal(name)
             at, rows = queries.having(texts)
@@ -60,8 +60,8 @@ class OpIndex(Pivoted):
         return found, decided
 
     def _listed(
-        self, found: Found, pivots: np.ndarray, number: np.ndarray, needs: np.ndarray, entries: np.ndarray
-    ) -> Lists:
+        self, found: PredicateRows, pivots: np.ndarray, number: np.ndarray, needs: np.ndarray, entries: np.ndarray
+    ) -> PredicateLists:
         lists: list[tuple[int, ...]] = []
         owners, keys, equal = [], [], []
         lows, highs, reach, spans = [], [], [], []
@@ -91,7 +91,7 @@ class OpIndex(Pivoted):
             np.array(lists, np.int64).reshape(-1, 5), *hashed, starts, queries[order],
             _flat(lows), _flat(highs), _flat(reach), _flat(spans), needs, entries, np.zeros(len(entries), np.uint64),
         )  # fmt: skip
-        return Lists(*map(frozen, arrays))
+        return PredicateLists(*map(frozen, arrays))
 
     def step(
         self, posts: Posts, values: Values, begin: int, out_posts: np.ndarray, out_rows: np.ndarray

@@ -24,16 +24,16 @@ from nearcast.storage.directory import StateDirectory
 from nearcast.storage.files import open_table
 from nearcast.storage.manifest import Manifest
 
-Routed = list[tuple[int, bytes]]
+RoutedPackets = list[tuple[int, bytes]]
 
 
-def ops_of(plan: BatchPlan, order: int, split: FilePart) -> Routed:
+def ops_of(plan: BatchPlan, order: int, split: FilePart) -> RoutedPackets:
     """A split of a file of ops, routed."""
     raw, _ = read_ops(split)
     return list(route_ops(plan, raw, order))
 
 
-def posts_of(plan: BatchPlan, order: int, path: Path) -> Routed:
+def posts_of(plan: BatchPlan, order: int, path: Path) -> RoutedPackets:
     """A file of normalised posts, routed."""
     return list(route_posts(plan, open_table(path), order))
 
@@ -43,7 +43,7 @@ class CrewWorkers:
     """The tasks of one batch, each worker in its process (`engine.driver.Workers`)."""
 
     processes: list[ProcessPoolExecutor]
-    route_part: Callable[[BatchPlan, int, Any], Routed]
+    route_part: Callable[[BatchPlan, int, Any], RoutedPackets]
     parts: Sequence[Any]
 
     def route(self, plan: BatchPlan) -> list[list[bytes]]:
@@ -88,7 +88,7 @@ class Crew:
         for process in self.processes:
             process.shutdown(wait=True, cancel_futures=True)
 
-    def batch(self, route: Callable[[BatchPlan, int, Any], Routed], parts: Sequence[Any]) -> Manifest:
+    def batch(self, route: Callable[[BatchPlan, int, Any], RoutedPackets], parts: Sequence[Any]) -> Manifest:
         """Route the parts, let each worker work, commit."""
         which = BatchId("bench", self.state.newest().batch + 1)
         after, tasks = run_batch(self.state, self.settings, which, CrewWorkers(self.processes, route, parts))

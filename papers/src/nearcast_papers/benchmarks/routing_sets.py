@@ -28,9 +28,8 @@ from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.partitioning.router_sample import CKQ, CRQ, CTQ, SKQ, STQ, TYPES, Posts, Queries, Sample
 from nearcast.sources.world import World
 from nearcast.storage.subscriptions.rows import Rows, take_lists
-from nearcast_papers.benchmarks.queries import rows_of, term_counts
-from nearcast_papers.query_sets import Sample as Source
-from nearcast_papers.query_sets import q1, q2, q3, sstd
+from nearcast_papers.benchmarks.bulk_queries import rows_of, term_counts
+from nearcast_papers.query_sets import PostSample, q1, q2, q3, sstd
 
 HOUR = 3_600_000_000
 SPAN = 72 * HOUR
@@ -73,8 +72,8 @@ class Ground:
     extent: Box
 
     @cached_property
-    def source(self) -> Source:
-        return Source.of(self.known)
+    def source(self) -> PostSample:
+        return PostSample.of(self.known)
 
     @cached_property
     def frequencies(self) -> tuple[np.ndarray, np.ndarray]:
@@ -176,7 +175,7 @@ def _selective(ground: Ground, count: int, seed: int, first: int) -> pa.Table:
     return _of_three_words(replace(source, terms=source.terms[kept], start=start), ground, count, seed, first)
 
 
-def _of_three_words(source: Source, ground: Ground, count: int, seed: int, first: int) -> pa.Table:
+def _of_three_words(source: PostSample, ground: Ground, count: int, seed: int, first: int) -> pa.Table:
     return sstd(source, count, seed, first, words=(3, 3), area_share=TORNADO_SIDE**2, extent=ground.extent)
 
 
@@ -247,6 +246,6 @@ def _cells(lon: np.ndarray, lat: np.ndarray) -> np.ndarray:
     return y * CROWDED + x
 
 
-def _only(source: Source, posts: np.ndarray) -> Source:
+def _only(source: PostSample, posts: np.ndarray) -> PostSample:
     terms, start = take_lists(source.terms, source.start, posts)
     return replace(source, lon=source.lon[posts], lat=source.lat[posts], terms=terms, start=start)

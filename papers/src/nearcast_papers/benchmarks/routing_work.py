@@ -39,7 +39,7 @@ from nearcast.sources.world.geography import KM_PER_DEGREE
 from nearcast.storage.subscriptions.kernels.register import key_terms
 from nearcast.storage.subscriptions.rows import Rows
 from nearcast_papers.benchmarks.routing_sets import SPAN, Half, K, middles
-from nearcast_papers.query_sets.tables import square_around
+from nearcast_papers.query_sets.query_tables import square_around
 
 PAIRS = 4_000_000  # of a query and a post that distances are found of at a time
 

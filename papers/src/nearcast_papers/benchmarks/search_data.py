@@ -23,7 +23,7 @@ from nearcast.storage.manifest import POSTS, TERMS, Manifest, SegmentRef, path_o
 from nearcast.storage.posts.post_segment import PostSegment, write_posts
 from nearcast.storage.term_table import TermTable
 from nearcast_papers.benchmarks.figures import Progress
-from nearcast_papers.query_sets.tables import join_words
+from nearcast_papers.query_sets.query_tables import join_words
 
 WORDS = 10  # a post
 WINDOW = 72 * 3600 * 1_000_000
@@ -59,8 +59,8 @@ def word_list(count: int) -> pa.StringArray:
     return pa.array([spell(number + len(syllables) + 1) for number in range(count)], pa.string())
 
 
-class Posts:
-    """Posts by the thousands, the same for the same seed."""
+class PostMaker:
+    """PostMaker by the thousands, the same for the same seed."""
 
     def __init__(self, count: int, vocabulary: int, seed: int, exact_places: bool = False) -> None:
         self.count = count
@@ -102,7 +102,7 @@ def build(
     queries: int,
     seed: int,
     exact_places: bool = False,
-    source: Posts | None = None,
+    source: PostMaker | None = None,
     segment: int = LARGEST,
 ) -> Built:
     """Merged segments as a run leaves them, each made from pieces that were read from disk, and fresh ones; of the
@@ -110,7 +110,7 @@ def build(
     """
     state = StateDirectory(root)
     state.create({})
-    source = source or Posts(posts, vocabulary, seed, exact_places)
+    source = source or PostMaker(posts, vocabulary, seed, exact_places)
     built = Built(root, posts, 0)
     _warm_up(state, vocabulary, seed)
     refs = []
@@ -136,7 +136,7 @@ def build(
 def _warm_up(state: StateDirectory, vocabulary: int, seed: int) -> None:
     """Compile what writes and reads segments."""
     path = state.path(state.new_name("pieces", 0, 0))
-    write_posts(path, Posts(3000, vocabulary, seed).take(3000)[0], sealed=True)
+    write_posts(path, PostMaker(3000, vocabulary, seed).take(3000)[0], sealed=True)
     write_posts(path, PostSegment(path).all().combine_chunks(), sealed=False)
     PostSegment(path).all()
 
@@ -158,7 +158,7 @@ def _sizes(posts: int, segment: int) -> Iterator[tuple[int, bool]]:
         yield fresh, False
 
 
-def _remembered(source: Posts, rows: int, built: Built, wanted: np.ndarray) -> pa.Table:
+def _remembered(source: PostMaker, rows: int, built: Built, wanted: np.ndarray) -> pa.Table:
     """The next posts; those of them that queries are to be made of are remembered."""
     first = source.made
     table, ranks = source.take(rows)
@@ -169,7 +169,7 @@ def _remembered(source: Posts, rows: int, built: Built, wanted: np.ndarray) -> p
 
 
 def _merged(
-    state: StateDirectory, name: str, source: Posts, rows: int, built: Built, wanted: np.ndarray
+    state: StateDirectory, name: str, source: PostMaker, rows: int, built: Built, wanted: np.ndarray
 ) -> tuple[int, float]:
     """Write pieces, then read and merge them: (size, processor time a post in µs)."""
     pieces = []

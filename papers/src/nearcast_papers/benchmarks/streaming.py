@@ -22,7 +22,7 @@ from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import RESULTS, Manifest
 from nearcast.storage.outbox import Results
 from nearcast_papers.benchmarks.figures import Progress
-from nearcast_papers.benchmarks.workload import Workload
+from nearcast_papers.benchmarks.pipeline_workload import PipelineWorkload
 
 Spark = Any  # a SparkSession, whose type only the pipeline may import
 
@@ -68,7 +68,7 @@ class Watch:
 
 
 def drain(
-    progress: Progress, spark: Spark, folder: Path, workload: Workload, keep: str, batch_posts: int, cores: int
+    progress: Progress, spark: Spark, folder: Path, workload: PipelineWorkload, keep: str, batch_posts: int, cores: int
 ) -> tuple[Manifest, Watch]:
     """All of the workload through the pipeline, once."""
     from nearcast.engine.samples import sampled_posts
@@ -88,7 +88,7 @@ def at_rate(
     progress: Progress,
     spark: Spark,
     folder: Path,
-    workload: Workload,
+    workload: PipelineWorkload,
     world: World,
     rate: float,
     seconds: float,
@@ -137,7 +137,7 @@ def matches_below(state: StateDirectory, manifest: Manifest, posts: int) -> int:
     return total
 
 
-def route_profile(state: StateDirectory, settings: Settings, workload: Workload) -> dict[str, float]:
+def route_profile(state: StateDirectory, settings: Settings, workload: PipelineWorkload) -> dict[str, float]:
     """Processor µs a post of the source's stages, done over again here for one file of posts."""
     plan = BatchPlan(str(state.root), state.newest(), settings)
     path = sorted(workload.posts.iterdir())[0]

@@ -18,7 +18,7 @@ HALF_THE_WORLD = 20_015.0
 
 
 @dataclass(frozen=True)
-class Texts:
+class PostTexts:
     """Posts as they come: places, and terms as often as they are in the text."""
 
     lon: np.ndarray
@@ -53,7 +53,7 @@ class TopkWorld:
         self._parts["lon"] = rng.uniform(-180.0, 180.0, self.cities)
         self._parts["lat"] = np.degrees(np.arcsin(rng.uniform(-0.6, 0.95, self.cities)))
 
-    def texts(self, count: int, part: int) -> Texts:
+    def texts(self, count: int, part: int) -> PostTexts:
         """So many posts; another `part` gives others of the same kind."""
         rng = np.random.default_rng((self.seed, 2, part))
         offsets = np.zeros(count + 1, np.int64)
@@ -62,10 +62,10 @@ class TopkWorld:
         city = np.searchsorted(self._parts["size"], rng.random(count))
         lon = self._parts["lon"][city] + rng.normal(0.0, 0.15, count)
         lat = np.clip(self._parts["lat"][city] + rng.normal(0.0, 0.12, count), -90.0, 90.0)
-        return Texts((lon + 180.0) % 360.0 - 180.0, lat, self._parts["terms"][words], offsets)
+        return PostTexts((lon + 180.0) % 360.0 - 180.0, lat, self._parts["terms"][words], offsets)
 
 
-def statistics(texts: Texts) -> Idf:
+def statistics(texts: PostTexts) -> Idf:
     """In how many of the posts each term is."""
     owner = np.repeat(np.arange(len(texts)), np.diff(texts.offsets))
     order = np.lexsort((owner, texts.terms))
@@ -75,11 +75,11 @@ def statistics(texts: Texts) -> Idf:
     return Idf(1, len(texts), frozen(terms), frozen(counts.astype(np.int64)))
 
 
-def vectors(texts: Texts, idf: Idf) -> Vectors:
+def vectors(texts: PostTexts, idf: Idf) -> Vectors:
     return Vectors.of(texts.lon, texts.lat, texts.terms, texts.offsets, idf)
 
 
-def subscribers(texts: Texts, idf: Idf, seed: int, words: tuple[int, int] = (1, 5), k: int = 20) -> Tastes:
+def subscribers(texts: PostTexts, idf: Idf, seed: int, words: tuple[int, int] = (1, 5), k: int = 20) -> Tastes:
     """One of every post: its place and some of its words, their number drawn from `words`, both ends included."""
     rng = np.random.default_rng((seed, 3))
     terms, offsets, _ = idf.weigh(texts.terms, texts.offsets)
@@ -133,7 +133,7 @@ def sampled_theta(tastes: Tastes, sample: Vectors, passing: float = 55.0, window
 
 
 @dataclass(frozen=True)
-class Workload:
+class TopkWorkload:
     """Subscribers with thresholds, and posts that come to them."""
 
     tastes: Tastes
@@ -141,10 +141,12 @@ class Workload:
     posts: Vectors
 
 
-def workload(count: int, posts: int = 2_000, sample: int = 36_000, seed: int = 0, flattened: float = 12.0) -> Workload:
+def workload(
+    count: int, posts: int = 2_000, sample: int = 36_000, seed: int = 0, flattened: float = 12.0
+) -> TopkWorkload:
     """The paper's defaults: 1-5 words, k = 20, window 1 M."""
     world = TopkWorld(seed, flattened=flattened)
     idf = statistics(world.texts(200_000, 0))
     tastes = subscribers(world.texts(count, 1), idf, seed)
     theta = sampled_theta(tastes, vectors(world.texts(sample, 2), idf))
-    return Workload(tastes, theta, vectors(world.texts(posts, 3), idf))
+    return TopkWorkload(tastes, theta, vectors(world.texts(posts, 3), idf))

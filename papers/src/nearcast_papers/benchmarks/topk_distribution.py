@@ -44,7 +44,7 @@ HYBRIDS = (SpatialFirst.name, KeywordFirst.name)
 Row = dict[str, Any]
 
 
-class Found(Protocol):
+class MatchedPairs(Protocol):
     @property
     def rows(self) -> np.ndarray: ...
 
@@ -55,11 +55,11 @@ class Found(Protocol):
     def looked(self) -> int: ...
 
 
-class Index(Protocol):
-    def match(self, posts: Vectors) -> Found: ...
+class PairIndex(Protocol):
+    def match(self, posts: Vectors) -> MatchedPairs: ...
 
 
-Indexer = Callable[[Tastes, np.ndarray], Index]
+Indexer = Callable[[Tastes, np.ndarray], PairIndex]
 
 
 def distribution_figures(

@@ -25,10 +25,10 @@ from nearcast.sources.world import World
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.files import write_table
 from nearcast.storage.manifest import BUFFERS
-from nearcast_papers.benchmarks.churn import compile_kernels
+from nearcast_papers.benchmarks.bulk_queries import write_parquet
 from nearcast_papers.benchmarks.crew import Crew, ops_of, posts_of
 from nearcast_papers.benchmarks.figures import Progress, figure
-from nearcast_papers.benchmarks.queries import write_parquet
+from nearcast_papers.benchmarks.pubsub_churn import compile_kernels
 
 A_FILE = 500_000  # subscribers
 A_PART = 250_000  # posts of the first window that are written at once

@@ -63,7 +63,7 @@ def wanted(figures: dict[str, Any]) -> list[tuple[str, str, Any]]:
         (f"{title}: core-µs a post, length", "tuned", figures[name]) for name, title in TUNED.items() if name in figures
     ]
     if "distribution" in figures:
-        out += [(title, "lines", each) for title, each in plot_data(figures["distribution"]).items()]
+        out += [(title, "lines", each) for title, each in plot_data(list(figures["distribution"].values())).items()]
     return out
 
 

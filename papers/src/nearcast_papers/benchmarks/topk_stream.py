@@ -22,7 +22,7 @@ from nearcast.kinds.relevance.vectors import Idf, Tastes, Vectors
 from nearcast.kinds.relevance.window_index import WindowPosts
 from nearcast_papers.baselines.matchers import MATCHERS
 from nearcast_papers.benchmarks.figures import rounded
-from nearcast_papers.benchmarks.topk_data import Texts, TopkWorld, statistics, subscribers, vectors
+from nearcast_papers.benchmarks.topk_data import PostTexts, TopkWorld, statistics, subscribers, vectors
 
 CHECKED = 100  # subscribers whose answers are looked up at the end
 AT_ONCE = 50_000  # buffers filled together
@@ -32,7 +32,7 @@ RHYTHM = 0.5  # of the mean, by which the rate of posts goes up and down
 
 
 @dataclass(frozen=True)
-class Window:
+class SlidingWindow:
     """The last so many posts; or, where `timed`, the time that so many take on average."""
 
     posts: int
@@ -65,7 +65,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class PlainLedger:
     """Posts that come in order of their times."""
 
     base: int
@@ -77,18 +77,18 @@ class Ledger:
         return self.order
 
     @classmethod
-    def of(cls, ts: np.ndarray) -> "Ledger":
+    def of(cls, ts: np.ndarray) -> "PlainLedger":
         return cls(0, frozen(ts), frozen(np.arange(len(ts))))
 
 
 @dataclass(frozen=True)
-class Setting:
+class TopkSetting:
     """Subscribers, and the posts of a full window and of those that follow."""
 
     idf: Idf
     tastes: Tastes
     posts: Vectors
-    window: Window
+    window: SlidingWindow
 
     @property
     def first(self) -> int:
@@ -97,9 +97,9 @@ class Setting:
 
     @classmethod
     def make(
-        cls, count: int, window: Window, posts: int, words: tuple[int, int] = (1, 5), k: int = 20, zipf: bool = False,
-        seed: int = 1, post_words: int = 9,
-    ) -> "Setting":  # fmt: skip
+        cls, count: int, window: SlidingWindow, posts: int, words: tuple[int, int] = (1, 5), k: int = 20,
+        zipf: bool = False, seed: int = 1, post_words: int = 9,
+    ) -> "TopkSetting":  # fmt: skip
         """Subscribers as §8.1.1 has them: from a post each, its place and some of its words, any alpha. With `zipf`,
         their words are drawn from all words instead, the r-th most frequent as 1 / r (Figure 19).
         """
@@ -112,18 +112,18 @@ class Setting:
         return cls(idf, subscribers(asking, idf, seed, words, k), vectors(texts, idf), window)
 
 
-def drawn(texts: Texts, idf: Idf, words: tuple[int, int], seed: int) -> Texts:
+def drawn(texts: PostTexts, idf: Idf, words: tuple[int, int], seed: int) -> PostTexts:
     """The places of posts, with words of Zipf's law."""
     rng = np.random.default_rng((seed, 4))
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(rng.integers(words[0], words[1] + 1, len(texts)), out=offsets[1:])
     share = np.cumsum(1.0 / np.arange(1, len(idf.term) + 1))
     ranks = np.searchsorted(share, rng.random(offsets[-1]) * share[-1])
-    return Texts(texts.lon, texts.lat, idf.term[np.argsort(-idf.count, kind="stable")][ranks], offsets)
+    return PostTexts(texts.lon, texts.lat, idf.term[np.argsort(-idf.count, kind="stable")][ranks], offsets)
 
 
 @dataclass
-class Clock:
+class CoreClock:
     """Seconds of the core by name."""
 
     seconds: dict[str, float] = field(default_factory=dict)
@@ -135,15 +135,15 @@ class Clock:
         return done
 
 
-class Stream:
+class BufferedStream:
     """Buffers of one policy over one setting, kept fresh with the batched index."""
 
-    def __init__(self, setting: Setting, policy: Policy) -> None:
+    def __init__(self, setting: TopkSetting, policy: Policy) -> None:
         self.setting, self.policy = setting, policy
         self.ts = setting.window.times(len(setting.posts))
         self.window = WindowPosts()
         self.buffers = Buffers.new(setting.tastes.k, np.zeros(len(setting.tastes), np.int32))
-        self.clock = Clock()
+        self.clock = CoreClock()
         self.count = setting.first
         self.refilled = self.pairs = 0
         self._add(0, self.count)
@@ -182,8 +182,8 @@ class Stream:
     def _policy(self) -> Policy:
         return self.setting.window.policy(self.policy, self.ts, self.count)
 
-    def _ledger(self) -> Ledger:
-        return Ledger.of(self.ts[: self.count])
+    def _ledger(self) -> PlainLedger:
+        return PlainLedger.of(self.ts[: self.count])
 
     def _bounds(self) -> np.ndarray:
         return np.array([self.setting.window.bound(self.ts, self.count)])
@@ -234,9 +234,9 @@ class Stream:
         return len(rows)
 
 
-def measure(setting: Setting, policy: Policy, batch: int) -> tuple[dict[str, Any], Stream]:
+def measure(setting: TopkSetting, policy: Policy, batch: int) -> tuple[dict[str, Any], BufferedStream]:
     """Figures a post, in core-microseconds, and the stream as it was left."""
-    stream = Stream(setting, policy)
+    stream = BufferedStream(setting, policy)
     posts = len(setting.posts) - setting.first
     for first in range(0, posts, batch):
         stream.batch(min(batch, posts - first))

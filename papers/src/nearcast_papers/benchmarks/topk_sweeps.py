@@ -10,13 +10,14 @@ import numpy as np
 
 from nearcast.kinds.relevance import index as igpt_batch
 from nearcast.kinds.relevance.matcher import Matcher
-from nearcast.kinds.relevance.skyband_policy import CostBased, Kmax, PlainSkyband, Policy
+from nearcast.kinds.relevance.skyband_policy import CostBased, Policy
 from nearcast.kinds.relevance.vectors import Tastes
 from nearcast_papers.baselines import igpt
+from nearcast_papers.baselines.buffer_policies import Kmax, PlainSkyband
 from nearcast_papers.baselines.matchers import MATCHERS
 from nearcast_papers.benchmarks.figures import Progress, figure, rounded
 from nearcast_papers.benchmarks.topk_distribution import distribution_figures
-from nearcast_papers.benchmarks.topk_stream import Setting, Stream, Window, measure
+from nearcast_papers.benchmarks.topk_stream import BufferedStream, SlidingWindow, TopkSetting, measure
 
 Figures = dict[str, Any]
 Build = Callable[[Tastes, np.ndarray], Matcher]
@@ -25,7 +26,7 @@ LONGEST = 1.8  # times k, of a buffer on average
 
 
 @dataclass(frozen=True)
-class Options:
+class TopkSizes:
     """What every experiment takes; `small` is the number of subscribers where something is varied."""
 
     subscribers: int
@@ -37,18 +38,18 @@ class Options:
     k: int
     seed: int
 
-    def setting(self, count: int, **changes: Any) -> Setting:
-        window = changes.pop("window", Window(self.window))
-        return Setting.make(count, window, self.posts, **{"k": self.k, "seed": self.seed, **changes})
+    def setting(self, count: int, **changes: Any) -> TopkSetting:
+        window = changes.pop("window", SlidingWindow(self.window))
+        return TopkSetting.make(count, window, self.posts, **{"k": self.k, "seed": self.seed, **changes})
 
 
 @lru_cache(maxsize=1)
-def skype(options: Options) -> tuple[Figures, Stream]:
+def skype(options: TopkSizes) -> tuple[Figures, BufferedStream]:
     """cSkyband with all subscribers, measured once for all that begin from it: filling buffers takes the longest."""
     return measure(options.setting(options.subscribers), CostBased(), options.batch)
 
 
-def match_time(build: Build, stream: Stream, posts: int, at_once: int) -> Figures:
+def match_time(build: Build, stream: BufferedStream, posts: int, at_once: int) -> Figures:
     """Of an index over the subscribers and thresholds that a stream was left with, for its last posts."""
     tastes, theta = stream.setting.tastes, stream.buffers.theta
     began = process_time()
@@ -75,7 +76,7 @@ def match_time(build: Build, stream: Stream, posts: int, at_once: int) -> Figure
     }
 
 
-def dissemination(progress: Progress, options: Options) -> Figures:
+def dissemination(progress: Progress, options: TopkSizes) -> Figures:
     """IGPT in batches and post by post, IPT and CIQ (Figures 12 and 13), over thresholds of full buffers."""
     progress(f"dissemination: {options.subscribers:,} subscribers, window {options.window:,}")
     _, stream = skype(options)
@@ -91,7 +92,7 @@ def dissemination(progress: Progress, options: Options) -> Figures:
     return out
 
 
-def reevaluation(progress: Progress, options: Options) -> Figures:
+def reevaluation(progress: Progress, options: TopkSizes) -> Figures:
     """cSkyband, kmax and Skyband (Figure 14, Table 4), and Skype against CIQ-kmax, all in all."""
     out: Figures = {}
     for name, policy in POLICIES.items():
@@ -116,7 +117,7 @@ def reevaluation(progress: Progress, options: Options) -> Figures:
     return out
 
 
-def skype_and_ciq(options: Options, setting: Setting) -> Figures:
+def skype_and_ciq(options: TopkSizes, setting: TopkSetting) -> Figures:
     """Arrival and expiry of Skype and of CIQ-kmax, as Figures 15 to 20 have them."""
     skype, _ = measure(setting, CostBased(), options.batch)
     kmax, stream = measure(setting, POLICIES["kmax"], options.batch)
@@ -132,7 +133,7 @@ def skype_and_ciq(options: Options, setting: Setting) -> Figures:
 
 
 def sweep(
-    progress: Progress, options: Options, name: str, values: Sequence[Any], setting: Callable[[Any], Setting]
+    progress: Progress, options: TopkSizes, name: str, values: Sequence[Any], setting: Callable[[Any], TopkSetting]
 ) -> Figures:
     out = {}
     for value in values:
@@ -141,36 +142,38 @@ def sweep(
     return out
 
 
-def words(progress: Progress, options: Options) -> Figures:
+def words(progress: Progress, options: TopkSizes) -> Figures:
     """One to five words (Figure 15), and words of Zipf's law (Figure 19)."""
     out = sweep(progress, options, "words", range(1, 6), lambda n: options.setting(options.small, words=(n, n)))
     return out | sweep(progress, options, "words", ["zipf"], lambda _: options.setting(options.small, zipf=True))
 
 
-def k(progress: Progress, options: Options, values: Sequence[int]) -> Figures:
+def k(progress: Progress, options: TopkSizes, values: Sequence[int]) -> Figures:
     """Figure 16."""
     return sweep(progress, options, "k", values, lambda k: options.setting(options.small, k=k))
 
 
-def subscribers(progress: Progress, options: Options, times: Sequence[int]) -> Figures:
+def subscribers(progress: Progress, options: TopkSizes, times: Sequence[int]) -> Figures:
     """Figure 17."""
     counts = [n * options.small for n in times]
     return sweep(progress, options, "subscribers", counts, options.setting)
 
 
-def windows(progress: Progress, options: Options, times: Sequence[int]) -> Figures:
+def windows(progress: Progress, options: TopkSizes, times: Sequence[int]) -> Figures:
     """Figure 18."""
     sizes = [n * options.window for n in times]
-    return sweep(progress, options, "window", sizes, lambda posts: options.setting(options.small, window=Window(posts)))
+    return sweep(
+        progress, options, "window", sizes, lambda posts: options.setting(options.small, window=SlidingWindow(posts))
+    )
 
 
-def time(progress: Progress, options: Options, values: Sequence[int]) -> Figures:
+def time(progress: Progress, options: TopkSizes, values: Sequence[int]) -> Figures:
     """A window of time, in which the rate of posts goes up and down, by k (Figure 20)."""
-    timed = Window(options.window, timed=True)
+    timed = SlidingWindow(options.window, timed=True)
     return sweep(progress, options, "k, time", values, lambda k: options.setting(options.small, k=k, window=timed))
 
 
-def groups(progress: Progress, options: Options, values: Sequence[int]) -> Figures:
+def groups(progress: Progress, options: TopkSizes, values: Sequence[int]) -> Figures:
     """Groups of like alpha in IGPT (Figure 11)."""
     _, stream = measure(options.setting(options.small), CostBased(), options.batch)
     out = {}
@@ -180,7 +183,7 @@ def groups(progress: Progress, options: Options, values: Sequence[int]) -> Figur
     return out
 
 
-def policies(progress: Progress, options: Options, tried: dict[str, Policy]) -> Figures:
+def policies(progress: Progress, options: TopkSizes, tried: dict[str, Policy]) -> Figures:
     """Policies compared with cSkyband (Figure 10)."""
     setting, out = options.setting(options.small), {}
     for name, policy in {"cskyband": POLICIES["cskyband"], **tried}.items():
@@ -189,7 +192,7 @@ def policies(progress: Progress, options: Options, tried: dict[str, Policy]) -> 
     return out
 
 
-def distribution(progress: Progress, options: Options, workers: Sequence[int]) -> list[Figures]:
+def distribution(progress: Progress, options: TopkSizes, workers: Sequence[int]) -> list[Figures]:
     """Ways to spread subscribers over workers (Figures 21, 22, 25, 26; Table 5)."""
     _, stream = measure(options.setting(options.small), CostBased(), options.batch)
     setting = stream.setting

@@ -1,4 +1,4 @@
-"""Posts of `bench warehouse`: those of `search_data`, with the attributes that STAR's queries ask for (STAR §8.1).
+"""PostMaker of `bench warehouse`: those of `search_data`, with the attributes that STAR's queries ask for (STAR §8.1).
 
 The paper derives attributes from place, text and time by tools, and has 50 topics. Here `topic` follows from a post's
 first word or from where it is, so it is no more evenly spread than those are; `area` is one of 72 squares of 30
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast_papers.benchmarks.search_data import Posts
+from nearcast_papers.benchmarks.search_data import PostMaker
 
 TOPICS = 50
 USERS = 5_000
@@ -20,7 +20,7 @@ REGION = 10.0  # degrees, of places with a topic of their own
 A_CHUNK = 50_000  # posts, of a stream
 
 
-class TaggedPosts(Posts):
+class TaggedPosts(PostMaker):
     """With `copies`, what another database would store of each post is written there, as Parquet."""
 
     def __init__(self, count: int, vocabulary: int, seed: int, copies: Path | None = None) -> None:
@@ -51,7 +51,7 @@ class TaggedPosts(Posts):
 
 
 def stream(posts: int, vocabulary: int, seed: int, rate: float) -> list[pa.Table]:
-    """Posts as a source gives them, `rate` of them in a second of stream time."""
+    """PostMaker as a source gives them, `rate` of them in a second of stream time."""
     source, tables = TaggedPosts(posts, vocabulary, seed), []
     for first in range(0, posts, A_CHUNK):
         table, _ = source.take(min(A_CHUNK, posts - first))

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from nearcast_papers.benchmarks.warehouse_queries import DAY, Asked, K
+from nearcast_papers.benchmarks.warehouse_queries import DAY, K, WarehouseQuery
 
 MINUTE = 60_000_000
 TABLE = f"""
@@ -32,11 +32,11 @@ class Duck:
         self.connection: Any = duckdb.connect(str(database), config={"threads": os.cpu_count() or 1})
         self.connection.execute(TABLE.format(files=copies / "*.parquet"))
 
-    def __call__(self, asked: Asked) -> Any:
+    def __call__(self, asked: WarehouseQuery) -> Any:
         """The answer as an Arrow table; the terms of TopK are numbers, one row each."""
         return self.connection.sql(self.sql(asked)).to_arrow_table()
 
-    def sql(self, asked: Asked) -> str:
+    def sql(self, asked: WarehouseQuery) -> str:
         where = []
         if asked.box is not None:
             west, south, east, north = asked.box

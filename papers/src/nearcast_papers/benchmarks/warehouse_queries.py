@@ -26,11 +26,11 @@ P = 0.7
 K = 10
 DAY = 86_400_000_000
 
-Sample = Sequence[tuple[float, float, list[str]]]
+PlacesAndWords = Sequence[tuple[float, float, list[str]]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class WarehouseQuery:
     """One query, not yet in anyone's SQL."""
 
     function: str  # count or topk
@@ -65,19 +65,19 @@ class Asked:
         return f"{text} SYNC {self.beat} minutes" if self.beat else text
 
 
-class Workload:
+class WarehouseQueries:
     """Queries of one set, the same for the same seed: `pivots` for Q_S2 and Q_C2."""
 
-    def __init__(self, sample: Sample, function: str, pivots: bool, seed: int, standing: bool = False) -> None:
+    def __init__(self, sample: PlacesAndWords, function: str, pivots: bool, seed: int, standing: bool = False) -> None:
         self.sample, self.function, self.pivots, self.standing = sample, function, pivots, standing
         self.rng = np.random.default_rng((seed, 0x57A2, pivots, function == "topk", standing))
         self.of_cell = np.random.default_rng((seed, 0xB1)).integers(len(GROUPINGS), size=CELLS * CELLS).tolist()
 
-    def take(self, count: int, constraints: int | None = None) -> list[Asked]:
+    def take(self, count: int, constraints: int | None = None) -> list[WarehouseQuery]:
         """The next queries, of so many constraints, or of 1 to 4."""
         return [self._one(constraints or int(self.rng.integers(1, 5))) for _ in range(count)]
 
-    def _one(self, constraints: int) -> Asked:
+    def _one(self, constraints: int) -> WarehouseQuery:
         rng = self.rng
         kinds = set(rng.permutation(4)[:constraints].tolist())
         lon, lat, _ = self.sample[int(rng.integers(len(self.sample)))]
@@ -85,7 +85,7 @@ class Workload:
         words = self.sample[int(rng.integers(len(self.sample)))][2]
         some = list(dict.fromkeys(rng.permutation(np.array(words))[: int(rng.integers(1, MOST_WORDS + 1))].tolist()))
         minutes, beat = int(rng.choice(MINUTES)), int(rng.choice(BEATS))
-        return Asked(
+        return WarehouseQuery(
             self.function,
             self._grouping(lon, lat),
             square(lon, lat, side) if PLACE in kinds else None,

@@ -32,7 +32,7 @@ from nearcast_papers.benchmarks.search_data import Built, build, word_list
 from nearcast_papers.benchmarks.warehouse_baseline import EveryPost
 from nearcast_papers.benchmarks.warehouse_data import TaggedPosts
 from nearcast_papers.benchmarks.warehouse_duck import Duck, is_installed
-from nearcast_papers.benchmarks.warehouse_queries import Asked, K, Workload
+from nearcast_papers.benchmarks.warehouse_queries import K, WarehouseQueries, WarehouseQuery
 
 SETS = {
     "s1_count": ("count", False),
@@ -55,7 +55,7 @@ Ask = Callable[[str], pa.Table]
 
 
 @dataclass(frozen=True)
-class Options:
+class SearchOptions:
     posts: int
     vocabulary: int
     queries: int
@@ -66,7 +66,7 @@ class Options:
     seed: int
 
 
-def measure(progress: Progress, folder: Path, options: Options) -> dict[str, Any]:
+def measure(progress: Progress, folder: Path, options: SearchOptions) -> dict[str, Any]:
     copies = folder / "copies" if is_installed() and options.repeated else None
     source = TaggedPosts(options.posts, options.vocabulary, options.seed, copies)
     built = build(progress, folder / "state", options.posts, options.vocabulary, SAMPLED, options.seed, source=source)
@@ -79,9 +79,9 @@ def measure(progress: Progress, folder: Path, options: Options) -> dict[str, Any
     return figures
 
 
-def measure_set(progress: Progress, state: State, built: Built, name: str, options: Options) -> dict[str, Any]:
+def measure_set(progress: Progress, state: State, built: Built, name: str, options: SearchOptions) -> dict[str, Any]:
     function, pivots = SETS[name]
-    workload = Workload(built.sample, function, pivots, options.seed)
+    workload = WarehouseQueries(built.sample, function, pivots, options.seed)
     training = workload.take(options.training)
     queries = {n: workload.take(options.queries, n) for n in CONSTRAINTS}
     progress(f"{name}: no cache")
@@ -135,7 +135,7 @@ def described(times: np.ndarray, at_most: float | None = None) -> dict[str, Any]
     return out | {"p90_ms": rounded(float(np.percentile(times, 90))), "mean_ms": rounded(float(times.mean()))}
 
 
-def by_constraint(queries: Sequence[Asked], times: np.ndarray) -> dict[str, float]:
+def by_constraint(queries: Sequence[WarehouseQuery], times: np.ndarray) -> dict[str, float]:
     """Medians of queries that have one."""
     kinds = np.array([each.constraints[0] for each in queries])
     return {str(kind): rounded(float(np.median(times[kinds == kind]))) for kind in np.unique(kinds)}
@@ -147,7 +147,7 @@ def gain(slow: np.ndarray, fast: np.ndarray, at_least: float | None = None) -> d
     return {"mean": mean, "median": rounded(float(np.median(slow) / np.median(fast)))}
 
 
-def timed(ask: Ask, queries: Sequence[Asked]) -> tuple[np.ndarray, list[pa.Table]]:
+def timed(ask: Ask, queries: Sequence[WarehouseQuery]) -> tuple[np.ndarray, list[pa.Table]]:
     """(ms of each, answers)."""
     gc.collect()
     times, answers = [], []
@@ -187,7 +187,7 @@ class Asking:
         assert isinstance(found, GroupRows)
         return found.table
 
-    def train(self, queries: Sequence[Asked]) -> float:
+    def train(self, queries: Sequence[WarehouseQuery]) -> float:
         """Let the cache learn from queries that are noted and not answered; the seconds that its choice took."""
         assert self.cache is not None
         for asked in queries:
@@ -211,7 +211,9 @@ class Asking:
 # -- a workload that repeats itself, beside DuckDB ---------------------------------------------------------------------
 
 
-def measure_repeated(progress: Progress, state: State, built: Built, folder: Path, options: Options) -> dict[str, Any]:
+def measure_repeated(
+    progress: Progress, state: State, built: Built, folder: Path, options: SearchOptions
+) -> dict[str, Any]:
     """Queries that have been asked before, by the QO-cache, without a cache and by DuckDB: `qo` has views of them, and
     finds their answers for this batch; `again`, it has found them before.
     """
@@ -225,7 +227,7 @@ def measure_repeated(progress: Progress, state: State, built: Built, folder: Pat
         duck = Duck(folder / "duck.db", folder / "copies", numbers, clock)
     for function in ("count", "topk"):
         progress(f"repeated: {function}")
-        queries = Workload(built.sample, function, True, options.seed + 1).take(options.repeated)
+        queries = WarehouseQueries(built.sample, function, True, options.seed + 1).take(options.repeated)
         asking = Asking.by(state, "qo", max(options.memory))
         asking.train([asked for _ in range(AGAIN) for asked in queries])
         fast, answers = timed(asking, queries)
@@ -249,7 +251,7 @@ def measure_repeated(progress: Progress, state: State, built: Built, folder: Pat
     return out
 
 
-def asked_of(duck: Duck, queries: Sequence[Asked]) -> tuple[np.ndarray, list[pa.Table]]:
+def asked_of(duck: Duck, queries: Sequence[WarehouseQuery]) -> tuple[np.ndarray, list[pa.Table]]:
     """The second time that each is asked."""
     for asked in queries:
         duck(asked)

@@ -33,7 +33,7 @@ from nearcast_papers.baselines.range_aggregates import RangeAggregates
 from nearcast_papers.baselines.rp_trees import RpTrees
 from nearcast_papers.benchmarks.figures import Progress, figure, rounded
 from nearcast_papers.benchmarks.warehouse_data import stream
-from nearcast_papers.benchmarks.warehouse_queries import Asked, Sample, Workload
+from nearcast_papers.benchmarks.warehouse_queries import PlacesAndWords, WarehouseQueries, WarehouseQuery
 
 SETS = {
     "c1_count": ("count", False),
@@ -51,7 +51,7 @@ MB = 1 << 20
 
 
 @dataclass(frozen=True)
-class Options:
+class StandingOptions:
     posts: int
     minutes: int
     queries: int
@@ -66,26 +66,26 @@ class Options:
         return self.posts / (60 * self.minutes)
 
 
-def measure(progress: Progress, options: Options) -> dict[str, Any]:
+def measure(progress: Progress, options: StandingOptions) -> dict[str, Any]:
     progress("standing: making posts")
     tables = stream(options.posts, options.vocabulary, options.seed, options.rate)
-    batches = [Batch.of(table) for table in cut(tables, options.batch_posts)]
+    batches = [StandingBatch.of(table) for table in cut(tables, options.batch_posts)]
     sample = sampled(tables, options.seed)
     figures = {}
     for name in options.sets:
         function, pivots = SETS[name]
-        queries = Workload(sample, function, pivots, options.seed, standing=True).take(options.queries)
+        queries = WarehouseQueries(sample, function, pivots, options.seed, standing=True).take(options.queries)
         figures[name] = measure_set(progress, name, queries, batches)
     return figures
 
 
 @dataclass(frozen=True)
-class Batch:
+class StandingBatch:
     posts: pa.Table
     columns: PostColumns
 
     @classmethod
-    def of(cls, posts: pa.Table) -> "Batch":
+    def of(cls, posts: pa.Table) -> "StandingBatch":
         terms, offsets = Tokenizer().terms(posts["text"])
         lon, lat, ts = (posts[name].to_numpy() for name in ("lon", "lat", "ts"))
         return cls(posts, PostColumns(lon, lat, ts, terms, offsets))
@@ -96,7 +96,7 @@ def cut(tables: Sequence[pa.Table], rows: int) -> list[pa.Table]:
     return [whole.slice(begin, rows).combine_chunks() for begin in range(0, len(whole), rows)]
 
 
-def sampled(tables: Sequence[pa.Table], seed: int) -> Sample:
+def sampled(tables: Sequence[pa.Table], seed: int) -> PlacesAndWords:
     """Places and words of some posts."""
     whole = pa.concat_tables(tables)
     rows = np.sort(np.random.default_rng((seed, 0x5A)).integers(len(whole), size=SAMPLED))
@@ -104,7 +104,7 @@ def sampled(tables: Sequence[pa.Table], seed: int) -> Sample:
     return [(lon, lat, text.split()) for lon, lat, text in zip(*some.values(), strict=True)]
 
 
-def subscriptions(queries: Sequence[Asked]) -> pa.Table:
+def subscriptions(queries: Sequence[WarehouseQuery]) -> pa.Table:
     """As raw ops."""
     n = len(queries)
     return pa.table({
@@ -113,7 +113,7 @@ def subscriptions(queries: Sequence[Asked]) -> pa.Table:
     })  # fmt: skip
 
 
-def rows_of(queries: Sequence[Asked], seen: Seen) -> Rows:
+def rows_of(queries: Sequence[WarehouseQuery], seen: Seen) -> Rows:
     """As they stand, each with its series."""
     ops, rejects = encode_ops(subscriptions(queries), Tokenizer())
     if len(rejects):
@@ -126,7 +126,9 @@ def rows_of(queries: Sequence[Asked], seen: Seen) -> Rows:
 # -- one set -----------------------------------------------------------------------------------------------------------
 
 
-def measure_set(progress: Progress, name: str, queries: Sequence[Asked], batches: Sequence[Batch]) -> dict[str, Any]:
+def measure_set(
+    progress: Progress, name: str, queries: Sequence[WarehouseQuery], batches: Sequence[StandingBatch]
+) -> dict[str, Any]:
     progress(f"{name}: {len(queries):,} queries")
     first = batches[0]
     some = first.columns if len(first.columns) <= SEEN else head(first.columns, SEEN)
@@ -135,7 +137,7 @@ def measure_set(progress: Progress, name: str, queries: Sequence[Asked], batches
     counting = {each: Counting(rows, kind) for each, kind in INDEXES.items()}
     building = {each: took(partial(one.prepare, seen)) for each, one in counting.items()}
     ours = counting["ch_tree"]
-    kept = {each: Kept(ours.series, rows, each == "mt") for each in ("plain", "mt")}
+    kept = {each: SeriesCounts(ours.series, rows, each == "mt") for each in ("plain", "mt")}
     spent = {each: 0.0 for each in (*INDEXES, "count", *kept)}
     pairs, reports, posts = 0, 0, 0
     for number, batch in enumerate(batches):
@@ -185,7 +187,7 @@ def took(action: Callable[[], Any]) -> float:
 def told(
     spent: dict[str, float],
     building: dict[str, float],
-    kept: dict[str, "Kept"],
+    kept: dict[str, "SeriesCounts"],
     ours: Counting,
     queries: int,
     posts: int,
@@ -217,7 +219,7 @@ def told(
 # -- what is kept ------------------------------------------------------------------------------------------------------
 
 
-class Kept:
+class SeriesCounts:
     """What series have counted: by interval where they have windows, else all in all."""
 
     def __init__(self, series: Sequence[Series], rows: Rows, layered: bool) -> None:

@@ -27,8 +27,8 @@ from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import Manifest
 from nearcast_papers.benchmarks.figures import Progress, figure, rounded
 from nearcast_papers.benchmarks.warehouse_data import stream
-from nearcast_papers.benchmarks.warehouse_queries import Workload
-from nearcast_papers.benchmarks.warehouse_standing import SETS, Options, cut, sampled, subscriptions
+from nearcast_papers.benchmarks.warehouse_queries import WarehouseQueries
+from nearcast_papers.benchmarks.warehouse_standing import SETS, StandingOptions, cut, sampled, subscriptions
 
 AIM = 100_000
 WORKERS = 2
@@ -48,10 +48,10 @@ class Spent:
         self.path[what] = self.path.get(what, 0.0) + seconds
 
 
-def measure(progress: Progress, folder: Path, name: str, options: Options) -> dict[str, Any]:
+def measure(progress: Progress, folder: Path, name: str, options: StandingOptions) -> dict[str, Any]:
     function, pivots = SETS[name]
     tables = stream(options.posts, options.vocabulary, options.seed, options.rate)
-    queries = Workload(sampled(tables, options.seed), function, pivots, options.seed, standing=True)
+    queries = WarehouseQueries(sampled(tables, options.seed), function, pivots, options.seed, standing=True)
     state, settings = StateDirectory(folder / f"stream-{name}"), Settings(workers=WORKERS, balance="off")
     batches = cut(tables, options.batch_posts)
     begin(state, settings, batches[0].slice(0, 20_000))

@@ -8,11 +8,11 @@ insertion would choose, so that posts outside the sample have one leaf too and a
 import numpy as np
 
 from nearcast.partitioning.allocation import greedy
-from nearcast.partitioning.kernels.cell_sums import least_enlargement
 from nearcast.partitioning.partition import Partition
 from nearcast.partitioning.router_sample import Sample
 from nearcast.partitioning.sample_tally import CELLS, Tally
 from nearcast.partitioning.tiles import space_partition
+from nearcast_papers.routers.kernels.tile_growth import least_enlargement
 
 LEAVES = 64
 

@@ -11,11 +11,11 @@ The papers' details are not in PS2Stream; these are our readings of its one sent
 import numpy as np
 
 from nearcast.common.arrays import frozen
-from nearcast.partitioning.kernels.word_division import by_weight, refine_cut
 from nearcast.partitioning.partition import Partition
 from nearcast.partitioning.router_sample import Sample
 from nearcast.partitioning.text_division import Divide, FiledWords, by_metric, partition_of
 from nearcast.partitioning.worker_load import MEASURED, MOST, Costs, Part, Traffic
+from nearcast_papers.routers.kernels.word_parts import by_weight, refine_cut
 
 SLACK, PASSES = 0.1, 8  # of the hypergraph's parts against the average; of moves over all words
 

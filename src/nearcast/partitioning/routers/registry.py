@@ -15,6 +15,7 @@ from nearcast.partitioning.partition import Partition
 from nearcast.partitioning.router_sample import Sample
 
 DEFAULT = "grid"
+ANY_PARTITION = "pm+fm"  # the balancer that asks for nothing but leaves with owners
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Router:
     name: str
     builder: str | Callable[..., Partition]
     blind: bool = False
-    balancer: str = "pm+fm"
+    balancer: str = ANY_PARTITION
     fits: tuple[str, ...] = ()
 
     def __call__(self, sample: Sample, workers: int, **options: Any) -> Partition:
@@ -72,6 +73,13 @@ def router_named(name: str) -> Router:
     if name not in routers():
         raise BadInput(f"there is no router {name!r}: use one of {', '.join(routers())}")
     return routers()[name]
+
+
+def balancer_of(name: str) -> str:
+    """What `--balance auto` means for a partition by its router's name. A state outlives the distribution whose router
+    made its partition: that of a router which is not installed here is balanced as any partition can be.
+    """
+    return routers()[name].balancer if name in routers() else ANY_PARTITION
 
 
 def routers_fit_for(balancer: str) -> list[str]:

@@ -4,17 +4,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.common.kernels.compiled import kernel
 from nearcast.common.kernels.growing import grown
 from nearcast.common.kernels.mix import mix
 from nearcast.common.kernels.sorting import lower_bound
 from nearcast.kinds.aggregates.kernels.conditions import MISSING, TIME, check
+from nearcast_papers.compiled_apart import kernel
 
 WAVE = 64  # posts
 EQUALS, INTERVALS = 0, 1  # kinds of predicate lists
 
 
-class Lists(NamedTuple):
+class PredicateLists(NamedTuple):
     """`lists`: pivot and attribute (the last two are longitude and latitude), kind, and the run of its intervals. Equal
     values are in an open hash table of (code, list and kind) → run of `queries`. Intervals are sorted by their lower
     end; `reach` is the greatest upper end so far. A query with `needs` satisfied predicates is a candidate.

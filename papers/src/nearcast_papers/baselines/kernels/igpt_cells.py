@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from nearcast.common.kernels.compiled import kernel
 from nearcast.common.kernels.geometry import EARTH_RADIUS_KM, RADIANS
 from nearcast.kinds.relevance.kernels.pyramid_cells import Z_LEVEL
 from nearcast.kinds.relevance.kernels.term_ranks import by_rarity
+from nearcast_papers.compiled_apart import kernel
 
 X, Y, Z, RADIUS, REACH, LACKING = 0, 1, 2, 3, 4, 5
 CELL_FIELDS = 6

@@ -11,7 +11,6 @@ changes no decision, and each list is read from one end to the other.
 
 import numpy as np
 
-from nearcast.common.kernels.compiled import kernel
 from nearcast.kinds.relevance.kernels.score import cosine, nearness, score_of
 from nearcast.kinds.relevance.kernels.term_ranks import by_rarity
 from nearcast_papers.baselines.kernels.igpt_cells import (
@@ -33,6 +32,7 @@ from nearcast_papers.baselines.kernels.igpt_cells import (
     place,
     way_km,
 )  # fmt: skip
+from nearcast_papers.compiled_apart import kernel
 
 CELLS, GROUPS, EARLY, OUTER, INNER_BOUND, PREFIX, UNSEEN = 1, 2, 4, 8, 16, 32, 64
 WIDE = 4e-6  # what rounding in single precision may hide, of a score

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from nearcast.common.kernels.compiled import kernel
 from nearcast.common.kernels.sorting import hashed_bound
 from nearcast.kinds.relevance.kernels.score import cosine, nearness, score_of
+from nearcast_papers.compiled_apart import kernel
 
 
 @kernel

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from nearcast.common.kernels.compiled import kernel
 from nearcast.common.kernels.geometry import in_bbox, in_region
 from nearcast.storage.subscriptions.kernels.match import distinct_terms, first_true_key
+from nearcast_papers.compiled_apart import kernel
 
 
 @kernel

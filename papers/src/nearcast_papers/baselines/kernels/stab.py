@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.common.kernels.compiled import kernel
 from nearcast.common.kernels.growing import grown
 from nearcast.kinds.aggregates.kernels.conditions import MISSING, check
+from nearcast_papers.compiled_apart import kernel
 
 WAVE = 64  # posts
 

@@ -1,0 +1,1 @@
+"""What the papers' routers compute cell by cell and word by word."""
