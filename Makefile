@@ -6,7 +6,7 @@ READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format lock clean
+.PHONY: help setup demo test test-all lint format docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -36,6 +36,9 @@ format: $(READY) ## rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: $(READY) ## build the documentation as a site, strictly, into site/
+	$(BIN)/zensical build --strict --clean
+
 # Neither index nor URL is written down: the lock works with whatever registry pip is configured for.
 lock: $(READY) ## pin the newest versions of all dependencies in requirements.lock
 	$(BIN)/pip install --quiet uv
@@ -45,5 +48,5 @@ lock: $(READY) ## pin the newest versions of all dependencies in requirements.lo
 	@! grep -n '://' requirements.lock
 
 clean: ## remove caches and build products; .venv stays
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
+	rm -rf build dist site .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
