@@ -170,18 +170,23 @@ class Library:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.left: dict[str, Path] = {}
+        self.left: dict[str, Path | None] = {}  # by page; None where it failed
 
     def run(self, page: Path) -> Path:
         name = page.relative_to(ROOT).as_posix()
         if name not in self.left:
-            text = page.read_text(encoding="utf-8")
-            place = self.directory / name.replace("/", "_").removesuffix(".md")
-            before = after(text)
-            if before is not None:
-                shutil.copytree(self.run((page.parent / before).resolve()), place, symlinks=True)
-            else:
-                place.mkdir()
-            Page(place).run(blocks(text))
-            self.left[name] = place
-        return self.left[name]
+            self.left[name] = None
+            self.left[name] = self._run(page, self.directory / name.replace("/", "_").removesuffix(".md"))
+        done = self.left[name]
+        assert done is not None, f"{name} has failed"
+        return done
+
+    def _run(self, page: Path, place: Path) -> Path:
+        text = page.read_text(encoding="utf-8")
+        before = after(text)
+        if before is None:
+            place.mkdir()
+        else:
+            shutil.copytree(self.run((page.parent / before).resolve()), place, symlinks=True)
+        Page(place).run(blocks(text))
+        return place

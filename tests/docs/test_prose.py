@@ -28,12 +28,14 @@ def exists(path: str) -> bool:
 
 @pytest.mark.parametrize("page", pages(), ids=name_of)
 def test_lines_are_no_wider_than_a_screen(page: Path) -> None:
-    wide, fenced = [], False
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-        fenced ^= line.lstrip().startswith("```")
-        if len(line) > (WIDEST_ROW if line.startswith("|") or "━" in line else WIDEST) and '"sql": ' not in line:
-            wide.append((number, len(line)))
-    assert wide == []
+    lines = enumerate(page.read_text(encoding="utf-8").splitlines(), 1)
+    rows = "|", "━"
+    wide = [
+        (number, len(line))
+        for number, line in lines
+        if len(line) > (WIDEST_ROW if line.startswith(rows) else WIDEST) and '"sql": ' not in line
+    ]
+    assert wide == []  # but for ops in JSON Lines, which are one line each
 
 
 @pytest.mark.parametrize("page", pages(), ids=name_of)

@@ -30,7 +30,9 @@ def copy(folder: Path) -> Path:
 def test_the_site_builds_strictly(tmp_path: Path) -> None:
     done = build(copy(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
-    pages = {path.relative_to(tmp_path / "docs").with_suffix("").as_posix() for path in (tmp_path / "docs").rglob("*.md")}
+    pages = {
+        path.relative_to(tmp_path / "docs").with_suffix("").as_posix() for path in (tmp_path / "docs").rglob("*.md")
+    }
     made = {path.parent.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("index.html")}
     assert {"." if page == "index" else page for page in pages} <= made
     assert "State.search" in (tmp_path / "site" / "python" / "index.html").read_text(encoding="utf-8")

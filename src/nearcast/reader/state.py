@@ -79,7 +79,8 @@ class State:
             >>> for row in state.search("SELECT id, text FROM stream WHERE text CONTAINS 'flood AND NOT drill'"):
             ...     print(row)
             {'id': 1, 'text': 'Flood in the subway, stay home'}
-            >>> state.search("SELECT id FROM stream ORDER BY DISTANCE(loc, POINT(2.3, 48.8)) LIMIT 1").to_pandas().id.tolist()
+            >>> nearest = state.search("SELECT id FROM stream ORDER BY DISTANCE(loc, POINT(2.3, 48.8)) LIMIT 1")
+            >>> nearest.to_pandas().id.tolist()
             [4]
             >>> list(state.search("SELECT TopK(text, 2) FROM stream WHERE text CONTAINS 'flood'"))
             [{'term': 'flood', 'count': 2}, {'term': 'at', 'count': 1}]
