@@ -1,6 +1,7 @@
 """What is true of all pages: lengths and widths, and that what they name is there."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tests.docs.markdown import ROOT, name_of, pages
 
 WIDEST, WIDEST_ROW = 140, 160
 PATH = re.compile(r"(?<![\w/.-])(?:src|tests|papers|scripts)/[\w./*<>{},-]+")
+FUNCTION = re.compile(r"`(\w+)` in\s+`((?:src|tests|papers)/[\w/]+\.py)`")
 ELSEWHERE = re.compile(r"\bseed 00\d|\bDESIGN\.md|\bINTERFACE\.md|\bSTYLE\.md|\bAUDIT\.md|\bPARAMETERS\.md")
 
 
@@ -48,6 +50,31 @@ def test_a_file_that_is_not_there_is_found_out() -> None:
     assert [path for path in sorted(paths_in(text)) if not exists(path)] == ["src/nearcast/nowhere.py"]
     assert exists("src/nearcast/partitioning/{routers,balancers}/")
     assert not exists("src/nearcast/partitioning/{routers,nothing}/")
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_functions_that_a_page_names_are_in_their_files(page: Path) -> None:
+    named = FUNCTION.findall(page.read_text(encoding="utf-8"))
+    assert [(name, path) for name, path in named if not defines(path, name)] == []
+
+
+def test_the_architecture_names_the_functions_of_the_path() -> None:
+    assert len(FUNCTION.findall((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))) >= 12
+    assert not defines("src/nearcast/engine/route.py", "route_nothing")
+
+
+def defines(path: str, name: str) -> bool:
+    return bool(re.search(rf"^ *(?:def|class) {name}\b", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_the_architecture_has_the_packages_in_the_order_of_the_import_contract() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.partition("| package under")[2].partition("\n\n")[0]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = next(each["layers"] for each in contracts if each["type"] == "layers")
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == layers
 
 
 @pytest.mark.parametrize("page", pages(), ids=name_of)

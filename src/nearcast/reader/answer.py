@@ -61,7 +61,7 @@ class Answered(ABC):
         >>> import nearcast
         >>> answer = nearcast.open("state").search("SELECT id FROM stream WHERE text CONTAINS 'flood'")
         >>> len(answer), answer.batch, answer.exact_since, answer.notice
-        (2, 3, None, None)
+        (2, 1, None, None)
     """
 
     effort: Effort

@@ -114,8 +114,8 @@ class State:
 
         Examples:
             >>> import nearcast
-            >>> [(row["seq"], row["post_id"]) for row in nearcast.open("state").results("busy")]
-            [(1, 2), (2, 4)]
+            >>> [(row["kind"], row["post_id"]) for row in nearcast.open("state").results("busy")]
+            [('match', 2), ('match', 4)]
         """
         if follow:
             return follow_results(self.directory, query, since_seq)
