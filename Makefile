@@ -6,7 +6,7 @@ READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format figures lock clean
+.PHONY: help setup demo test test-all lint format docs figures lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -36,6 +36,9 @@ format: $(READY) ## rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: $(READY) ## build the documentation as a site, strictly, into site/
+	$(BIN)/zensical build --strict --clean
+
 figures: $(READY) ## make docs/benchmarks.md, its plots and the README's table from the saved results
 	$(BIN)/python -m nearcast_papers.render
 
@@ -48,5 +51,5 @@ lock: $(READY) ## pin the newest versions of all dependencies in requirements.lo
 	@! grep -n '://' requirements.lock
 
 clean: ## remove caches and build products; .venv stays
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
+	rm -rf build dist site .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
 	find src papers tests -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -29,6 +29,11 @@ def open(path: "str | Path", cache: "int | str | None" = None) -> "State":
 
     `cache` is memory, "500 MB" say, for answering aggregates that are like earlier ones faster; `cache.status()` of the
     state tells what it is used for.
+
+    Examples:
+        >>> import nearcast as nc
+        >>> nc.open("state").search("SELECT id, likes FROM stream WHERE likes > 5").to_arrow().to_pydict()
+        {'id': [4, 2], 'likes': [12, 9]}
     """
     from nearcast.reader.state import State
 

@@ -47,7 +47,14 @@ class Effort:
 
 
 class Answer(ABC):
-    """What every kind of answer tells."""
+    """What every kind of answer tells.
+
+    Examples:
+        >>> import nearcast
+        >>> answer = nearcast.open("state").search("SELECT id FROM stream WHERE text CONTAINS 'flood'")
+        >>> len(answer), answer.batch, answer.exact_since, answer.notice
+        (2, 1, None, None)
+    """
 
     effort: Effort
 

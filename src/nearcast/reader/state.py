@@ -29,6 +29,12 @@ class State:
     """Reads a state, without Spark, while it rests or while a run writes it; from many threads at once.
 
     Every call looks at the newest committed batch; what it returns belongs to that batch.
+
+    Examples:
+        >>> import nearcast
+        >>> state = nearcast.open("state")
+        >>> state
+        nearcast.open('state')
     """
 
     def __init__(self, path: str | Path, cache: int | str | None = None) -> None:
@@ -65,6 +71,18 @@ class State:
         Kinds of question have options of their own. `stop_words` are left out of counts of frequent terms: 'english',
         the path of a file of words, or words. `idf` is the version of the term statistics that scores of RELEVANCE come
         from, the newest unless given.
+
+        Examples:
+            >>> import nearcast
+            >>> state = nearcast.open("state")
+            >>> for row in state.search("SELECT id, text FROM stream WHERE text CONTAINS 'flood AND NOT drill'"):
+            ...     print(row)
+            {'id': 1, 'text': 'Flood in the subway, stay home'}
+            >>> nearest = state.search("SELECT id FROM stream ORDER BY DISTANCE(loc, POINT(2.3, 48.8)) LIMIT 1")
+            >>> nearest.to_pandas().id.tolist()
+            [4]
+            >>> list(state.search("SELECT TopK(text, 2) FROM stream WHERE text CONTAINS 'flood'"))
+            [{'term': 'flood', 'count': 2}, {'term': 'at', 'count': 1}]
         """
         for _ in range(ATTEMPTS):
             reader = self.reader
@@ -91,7 +109,13 @@ class State:
     def results(
         self, query: str | int | None = None, since_seq: int = 0, follow: bool = False
     ) -> Iterator[dict[str, Any]]:
-        """The results in order, of one query or of all; with `follow`, those to come too."""
+        """The results in order, of one query or of all; with `follow`, those to come too.
+
+        Examples:
+            >>> import nearcast
+            >>> [(row["kind"], row["post_id"]) for row in nearcast.open("state").results("busy")]
+            [('match', 2), ('match', 4)]
+        """
         if follow:
             return follow_results(self.directory, query, since_seq)
         return read_results(self.reader, query, since_seq)
@@ -101,10 +125,24 @@ class State:
         return read_current(self.reader, query)
 
     def subscriptions(self) -> Subscriptions:
-        """The subscriptions that stand."""
+        """The subscriptions that stand.
+
+        Examples:
+            >>> import nearcast
+            >>> [each.id for each in nearcast.open("state").subscriptions().all()]
+            ['ny-floods', 'busy']
+        """
         return Subscriptions(self.reader)
 
     def status(self) -> Status:
+        """What the state holds, as figures.
+
+        Examples:
+            >>> import nearcast
+            >>> status = nearcast.open("state").status()
+            >>> status.counts["posts"], status.rejects
+            (4, {'latitude out of range': 1})
+        """
         return read_status(self.reader)
 
     def __repr__(self) -> str:
