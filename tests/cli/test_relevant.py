@@ -80,5 +80,5 @@ def test_a_period_that_cannot_be_is_told(nearcast: Cli, state: Path, text: str, 
 
 
 @pytest.mark.parametrize("text", ["1d", "6h", "90m", "1w", "36h", "1500ms", "10s"])
-def test_a_length_is_spelt_as_it_is_read(text: str) -> None:
+def test_a_length_is_spelled_as_it_is_read(text: str) -> None:
     assert duration_of(duration_text(duration_of(text, "--x")), "--x") == duration_of(text, "--x")

@@ -198,7 +198,7 @@ def test_every_strategy_leaves_all_as_it_is(
         if not plan.manifest.of(STATISTICS):
             return None
         move = decide(strategy, Measured(plan), 1.01)
-        if move is not None:  # what was foretold is a partition, and all measured work is in it
+        if move is not None:  # what was predicted is a partition, and all measured work is in it
             assert np.isclose(move.before.sum(), Measured(plan).work.loads.sum()) or strategy == "global"
         return move
 

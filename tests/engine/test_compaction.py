@@ -99,8 +99,8 @@ def test_term_counts_and_words_survive_merging(tmp_path: Path) -> None:
             right[term] = right.get(term, 0) + 1
     terms, counts = frequencies(tables)
     assert dict(zip(terms.tolist(), counts.tolist(), strict=True)) == right
-    spelt = {int(t) for table in tables for t, word in zip(table.term, table.word.to_pylist(), strict=True) if word}
-    assert spelt == set(right)
+    spelled = {int(t) for table in tables for t, word in zip(table.term, table.word.to_pylist(), strict=True) if word}
+    assert spelled == set(right)
 
 
 def test_ended_subscriptions_take_late_posts_after_merging(tmp_path: Path) -> None:

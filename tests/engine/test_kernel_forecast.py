@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nearcast.engine import kernel_forecast as foreseen
+from nearcast.engine import kernel_forecast as forecast
 from nearcast.engine.settings import Inputs
 from nearcast.storage.directory import StateDirectory
 
@@ -42,21 +42,21 @@ def written(path: Path, *texts: str) -> str:
         ([NEAREST, COUNT, RELEVANT], ["aggregates", "nearest", "relevance"]),
     ],
 )
-def test_kinds_are_foreseen_in_files_of_ops(
+def test_kinds_are_forecast_in_files_of_ops(
     state: StateDirectory, tmp_path: Path, texts: list[str], kinds: list[str]
 ) -> None:
-    assert foreseen.foreseen(state, Inputs(ops=(written(tmp_path / "ops.jsonl", *texts),))) == kinds
+    assert forecast.forecast(state, Inputs(ops=(written(tmp_path / "ops.jsonl", *texts),))) == kinds
 
 
 def test_ranges_need_nothing_more(state: StateDirectory, tmp_path: Path) -> None:
     plain = f"SELECT * FROM stream WHERE {PLACE} AND text CONTAINS 'flood'"
-    assert foreseen.foreseen(state, Inputs(ops=(written(tmp_path / "ops.jsonl", plain),))) == []
-    assert foreseen.foreseen(state, Inputs()) == []
+    assert forecast.forecast(state, Inputs(ops=(written(tmp_path / "ops.jsonl", plain),))) == []
+    assert forecast.forecast(state, Inputs()) == []
 
 
-def test_what_waits_in_the_inbox_is_foreseen(state: StateDirectory) -> None:
+def test_what_waits_in_the_inbox_is_forecast(state: StateDirectory) -> None:
     state.add_to_inbox({"op": "subscribe", "id": "near", "sql": NEAREST})
-    assert foreseen.foreseen(state, Inputs()) == ["nearest"]
+    assert forecast.forecast(state, Inputs()) == ["nearest"]
 
 
 @pytest.mark.parametrize(
@@ -72,18 +72,18 @@ def test_columns_tell_of_subscriptions_in_bulk(
     state: StateDirectory, tmp_path: Path, columns: dict[str, Any], kinds: list[str]
 ) -> None:
     pq.write_table(pa.table({"id": [1], **columns}), tmp_path / "ops.parquet")
-    assert foreseen.foreseen(state, Inputs(ops=(str(tmp_path / "ops.parquet"),))) == kinds
+    assert forecast.forecast(state, Inputs(ops=(str(tmp_path / "ops.parquet"),))) == kinds
 
 
 def test_a_file_that_cannot_be_read_hides_nothing_else(state: StateDirectory, tmp_path: Path) -> None:
     state.add_to_inbox({"op": "subscribe", "id": "near", "sql": NEAREST})
-    assert foreseen.foreseen(state, Inputs(ops=(str(tmp_path / "nowhere"),))) == ["nearest"]
+    assert forecast.forecast(state, Inputs(ops=(str(tmp_path / "nowhere"),))) == ["nearest"]
 
 
 def test_what_is_compiled_is_not_compiled_again(state: StateDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     state.add_to_inbox({"op": "subscribe", "id": "near", "sql": NEAREST})
     state.add_to_inbox({"op": "subscribe", "id": "best", "sql": RELEVANT})
-    monkeypatch.setattr(foreseen, "is_warm_for", lambda kind: kind == "nearest")
-    assert foreseen.to_compile(state, Inputs()) == ["relevance"]
-    monkeypatch.setattr(foreseen, "is_warm_for", lambda _: True)
-    assert foreseen.to_compile(state, Inputs()) == []
+    monkeypatch.setattr(forecast, "is_warm_for", lambda kind: kind == "nearest")
+    assert forecast.to_compile(state, Inputs()) == ["relevance"]
+    monkeypatch.setattr(forecast, "is_warm_for", lambda _: True)
+    assert forecast.to_compile(state, Inputs()) == []

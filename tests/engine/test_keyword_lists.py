@@ -15,7 +15,7 @@ from nearcast.engine.rebalancing import adjust
 from nearcast.engine.settings import Settings
 from nearcast.partitioning.moves import Loads, Move
 from nearcast.partitioning.partition import BY_POST, Partition
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.routers.registry import Router, routers
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import KEYWORDS
@@ -33,7 +33,7 @@ def term(word: str) -> int:
     return int(Tokenizer().terms(pa.array([word]))[0][0])
 
 
-def two_leaves(sample: Sample, workers: int) -> Partition:
+def two_leaves(sample: RouterSample, workers: int) -> Partition:
     """All of space, by posts' words: flood here, fire there."""
     return partition([0], [(BY_POST, [[term("flood")], [term("fire")]])], workers, name="two")
 
@@ -75,7 +75,7 @@ def test_a_leaf_learns_words_that_are_asked_for_and_the_next_batch_goes_by_them(
     assert StateDirectory(tmp_path).newest().of(KEYWORDS), "it is part of the state"
 
 
-def test_an_adjustment_keeps_what_was_learnt_and_words_asked_for(tmp_path: Path) -> None:
+def test_an_adjustment_keeps_what_was_learned_and_words_asked_for(tmp_path: Path) -> None:
     state, settings = StateDirectory(tmp_path), Settings(workers=2, router="two", balance="off")
     start(state, settings, [FIRST])
     step(state, settings, Batch([search(1, "smoke OR ash")], []))
@@ -88,7 +88,7 @@ def test_an_adjustment_keeps_what_was_learnt_and_words_asked_for(tmp_path: Path)
     adjust(plan, Move("forced", "a test", new, Loads(nothing, nothing, old.load), 0, 0, np.ones(2), np.ones(2)))
     assert lists(state, settings) == before
     step(state, settings, Batch([], [post(2, 2, "fire ash")]))
-    assert [len(each) for each in lists(state, settings)] != [len(each) for each in before], "ash can still be learnt"
+    assert [len(each) for each in lists(state, settings)] != [len(each) for each in before], "ash can still be learned"
 
 
 def test_files_of_words_are_few_and_repeat_nothing(tmp_path: Path) -> None:

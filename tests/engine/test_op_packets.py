@@ -15,10 +15,10 @@ from nearcast.engine import packets as kinds
 from nearcast.engine.batch import BatchPlan
 from nearcast.engine.begin import begin
 from nearcast.engine.op_encoding import encode_ops, file_ops
-from nearcast.engine.op_packets import HEAD, HOME, KEEPS, Share, pack_ops, unpack_ops
+from nearcast.engine.op_packets import HEAD, HOME, KEEPS, OpShare, pack_ops, unpack_ops
 from nearcast.engine.op_resolution import resolve
 from nearcast.engine.settings import Settings
-from nearcast.kinds.nearest.filing import newest_only
+from nearcast.kinds.nearest.nearest_filing import newest_only
 from nearcast.sources.op_records import normalise_ops
 from nearcast.sources.raw import Raw, reject_table
 from nearcast.storage.directory import StateDirectory
@@ -64,7 +64,7 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[int, BatchPlan]:
     return made
 
 
-def sent(plan: BatchPlan, splits: list[pa.Table]) -> list[tuple[pa.Table, Share]]:
+def sent(plan: BatchPlan, splits: list[pa.Table]) -> list[tuple[pa.Table, OpShare]]:
     """What each worker gets of ops that came in some splits, in pieces of two, whose packets arrive last first."""
     inboxes: list[list[bytes]] = [[] for _ in range(plan.settings.workers)]
     for order, ops in enumerate(splits):

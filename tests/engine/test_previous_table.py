@@ -52,7 +52,7 @@ def test_any_partition_may_come_beside_any_other_and_take_over_later(seed: int, 
     for batch in batches:
         step(state, settings, batch)
         plan = plan_of(state, settings)
-        beside = plan.former is not None
+        beside = plan.previous is not None
         done = random.choice(["unite", "unite", "adjust", "", ""] if beside else ["adjust", "adjust", ""])
         if done == "unite":
             united(plan)
@@ -75,7 +75,7 @@ def test_workers_and_routers_may_change_meanwhile(tmp_path: Path) -> None:
         begin(state, settings)
         align(state, settings)
         step(state, settings, batch)
-        if plan_of(state, settings).former is None:
+        if plan_of(state, settings).previous is None:
             adjust(plan_of(state, settings), gradual(plan_of(state, settings), random))
         check_kept(state, settings)
     check_all(state, oracle)
@@ -95,7 +95,7 @@ def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(tmp_path: Path, m
         move = gradual(plan, random)
         try:
             with crashing_at(1 + number // 2 % 9, monkeypatch):
-                united(plan) if plan.former is not None else adjust(plan, move)
+                united(plan) if plan.previous is not None else adjust(plan, move)
         except Crash:
             cut += 1
         sweep(state, grace=0.0)
@@ -139,15 +139,15 @@ def test_nothing_changes_hands_until_few_of_the_old_are_left(tmp_path: Path) -> 
         if number == 1:
             first, router = held(plan), plan.manifest.router
             after = adjust(plan, gradual(plan, Random(5)))
-            assert after.former == {"router": router, "before": 20, "batch": 1}
+            assert after.previous == {"router": router, "before": 20, "batch": 1}
             assert after.adjustments[-1]["queries"] == 0
             assert sweep(state, grace=0.0) and (state.root / str(router)).exists()
         elif number > 1:
-            assert plan.former is not None
+            assert plan.previous is not None
             assert first.items() <= held(plan).items() and sum(held(plan).values()) >= 20
     for batch in batches[4:]:
         step(state, settings, batch)
-    assert state.newest().former is None
+    assert state.newest().previous is None
     assert state.newest().adjustments[-1]["cause"].startswith("few subscriptions from before op 20")
     check_kept(state, settings)
     check(state, oracle)
@@ -166,7 +166,7 @@ def test_two_partitions_end_by_themselves_though_no_subscription_does(
         step(state, settings, batch)
         if not number:
             adjust(plan_of(state, settings), gradual(plan_of(state, settings), Random(2)))
-        beside.append(plan_of(state, settings).former is not None)
+        beside.append(plan_of(state, settings).previous is not None)
     assert beside == [True] * 6 + [False] * 5
     check(state, oracle)
 
@@ -175,7 +175,7 @@ def test_there_is_nothing_to_wait_for_where_no_subscription_stands(tmp_path: Pat
     state, settings = StateDirectory(tmp_path), Settings(workers=WORKERS, router="kd", balance="off")
     start(state, settings, posted(1))
     step(state, settings, Batch([], posted(1)))
-    assert adjust(plan_of(state, settings), gradual(plan_of(state, settings), Random(2))).former is None
+    assert adjust(plan_of(state, settings), gradual(plan_of(state, settings), Random(2))).previous is None
 
 
 @pytest.mark.parametrize("more", [another, reowned])
@@ -185,8 +185,8 @@ def test_another_move_ends_the_time_side_by_side(more: Callable[[BatchPlan, Rand
     step(state, settings, Batch(asked(0), posted(1)))
     adjust(plan_of(state, settings), gradual(plan_of(state, settings), Random(2)))
     plan = plan_of(state, settings)
-    assert plan.former is not None and not is_due(plan)
-    assert adjust(plan, more(plan, Random(1))).former is None
+    assert plan.previous is not None and not is_due(plan)
+    assert adjust(plan, more(plan, Random(1))).previous is None
     check_kept(state, settings)
 
 

@@ -215,7 +215,7 @@ def test_a_statement_without_a_text_is_told_the_same():
         check_subscription(Statement(RelevantQuery(**BASE), False, "made by hand"))
 
 
-def test_its_place_words_and_taste_are_encoded():
+def test_its_place_words_and_profile_are_encoded():
     found = encode_query(query(f"{N} {BY} LIMIT 20 WINDOW 7 POSTS"))
     assert (found["asks"], found["k"], found["at_lon"], found["at_lat"]) == (RELEVANT, 20, 151.2, -33.87)
     assert (found["words"], found["scoring"]) == (list(BASE["words"]), [0.6, HALF_WORLD_KM, 7.0, 0.0])

@@ -29,22 +29,22 @@ def count(
     return " ".join(filter(None, [*parts, f"SYNC {beat} minutes", f"FOR {life}" if life else ""]))
 
 
-def spelt(reports: Iterable[tuple[int, int | str, list[dict[str, Any]], int | None]]) -> list[str]:
+def spelled(reports: Iterable[tuple[int, int | str, list[dict[str, Any]], int | None]]) -> list[str]:
     """(window_end, query_id, rows, skipped) as the cases write them."""
     out = []
     for window_end, query_id, rows, skipped in reports:
         assert not rows or skipped is None
-        what = spelt_rows(rows, ZERO) if skipped is None else f"({skipped} skipped)"
+        what = spelled_rows(rows, ZERO) if skipped is None else f"({skipped} skipped)"
         out.append(f"{minute(window_end)} {query_id}: {what}".rstrip())
     return out
 
 
-def spelt_rows(rows: list[dict[str, Any]], zero: int = 0) -> str:
+def spelled_rows(rows: list[dict[str, Any]], zero: int = 0) -> str:
     """Values side by side, rows apart by semicolons; times as minutes after `zero`."""
-    return "; ".join(" ".join(_spelt(value, zero) for value in row.values()) for row in rows)
+    return "; ".join(" ".join(_spelled(value, zero) for value in row.values()) for row in rows)
 
 
-def _spelt(value: Any, zero: int) -> str:
+def _spelled(value: Any, zero: int) -> str:
     match value:
         case datetime():
             return f"{((value - EPOCH) // MICROSECOND - zero) / 60e6:g}m"

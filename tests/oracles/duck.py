@@ -3,7 +3,7 @@
 A column of a table has one type, and an attribute may have values of several. So each attribute is five columns
 (`price:i`, `:f`, `:t`, `:s`, `:b`), and what is grouped by, compared or ordered by is a `Value`: a rank, by which
 numbers come before times before strings before truth values, and a column for each. Words are lists of strings, phrases
-parts of a string; regions are spelt out.
+parts of a string; regions are spelled out.
 
 Polygons have no equivalent (`Inexpressible`); sums are of doubles, so only those that are exact in doubles agree to the
 last digit.

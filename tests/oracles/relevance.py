@@ -47,33 +47,33 @@ def vector(terms: Iterable[int], statistics: Statistics) -> dict[int, float]:
     return {term: weight / sqrt(square) for term, weight in weights.items()}
 
 
-def score(taste: Taste, post: Post, statistics: Statistics) -> float | None:
+def score(profile: Taste, post: Post, statistics: Statistics) -> float | None:
     """Equation 1; None where no word is common."""
-    if not taste.words & set(post.terms):
+    if not profile.words & set(post.terms):
         return None
-    mine, theirs = vector(taste.words, statistics), vector(post.terms, statistics)
+    mine, theirs = vector(profile.words, statistics), vector(post.terms, statistics)
     alike = 0.0
     for term in sorted(mine.keys() & theirs.keys()):
         alike += mine[term] * theirs[term]
-    km = haversine_km(taste.lon, taste.lat, post.lon, post.lat)
-    near = 1.0 - km / taste.reach if km < taste.reach else 0.0
-    return taste.alpha * near + (1.0 - taste.alpha) * alike
+    km = haversine_km(profile.lon, profile.lat, post.lon, post.lat)
+    near = 1.0 - km / profile.reach if km < profile.reach else 0.0
+    return profile.alpha * near + (1.0 - profile.alpha) * alike
 
 
-def window(posts: Sequence[Post], taste: Taste, clock: int) -> list[Post]:
+def window(posts: Sequence[Post], profile: Taste, clock: int) -> list[Post]:
     """The posts in a subscriber's window: the n greatest by (time, id) of all, or those of (clock - T, clock]."""
-    if taste.posts is not None:
-        return sorted(posts, key=lambda post: (post.ts, post.id))[-taste.posts :]
-    if taste.length is not None:
-        return [post for post in posts if clock - taste.length < post.ts <= clock]
+    if profile.posts is not None:
+        return sorted(posts, key=lambda post: (post.ts, post.id))[-profile.posts :]
+    if profile.length is not None:
+        return [post for post in posts if clock - profile.length < post.ts <= clock]
     return list(posts)
 
 
-def best(posts: Sequence[Post], taste: Taste, clock: int, statistics: Statistics) -> list[tuple[float, Post]]:
+def best(posts: Sequence[Post], profile: Taste, clock: int, statistics: Statistics) -> list[tuple[float, Post]]:
     """The k best of the window, best first, ties by later time, then by id."""
-    scored = [(score(taste, post, statistics), post) for post in window(posts, taste, clock)]
+    scored = [(score(profile, post, statistics), post) for post in window(posts, profile, clock)]
     found = [(value, post) for value, post in scored if value is not None]
-    return sorted(found, key=lambda each: (-each[0], -each[1].ts, each[1].id))[: taste.k]
+    return sorted(found, key=lambda each: (-each[0], -each[1].ts, each[1].id))[: profile.k]
 
 
 def dominates(first: tuple[float, Post], second: tuple[float, Post]) -> bool:

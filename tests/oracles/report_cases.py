@@ -46,7 +46,7 @@ def minute(moment: int) -> str:
     return f"{(moment - ZERO) / MINUTE:.15g}"
 
 
-def spelt(reports: Iterable[tuple[int, int | str, list[dict[str, Any]], int | None]]) -> list[str]:
+def spelled(reports: Iterable[tuple[int, int | str, list[dict[str, Any]], int | None]]) -> list[str]:
     """(window_end, query_id, rows, skipped) as the cases write them."""
     out = []
     for window_end, query_id, rows, skipped in reports:

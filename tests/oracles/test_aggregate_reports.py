@@ -10,14 +10,14 @@ from nearcast.common.queries import TimeBound
 from nearcast.kinds.aggregates.query import AggregateQuery
 from nearcast.language import parse
 from tests.engine.oracle import TOKENIZER, Batch
-from tests.oracles.aggregate_report_cases import CASES, count, spelt
+from tests.oracles.aggregate_report_cases import CASES, count, spelled
 from tests.oracles.aggregate_reports import AggregateReports, reports
 from tests.oracles.aggregates import aggregate
 from tests.oracles.report_cases import FIRST, MINUTE, at, post, subscribe, tick
 
 
 def told(oracle: AggregateReports) -> list[str]:
-    return spelt((each.window_end, each.query_id, each.rows, each.skipped) for each in oracle.reports)
+    return spelled((each.window_end, each.query_id, each.rows, each.skipped) for each in oracle.reports)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -16,7 +16,7 @@ from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.kinds.aggregates.query import AggregateQuery, Measure
 from nearcast.language import check_search, parse
 from tests.oracles.aggregate_cases import aggregates, posts, random_posts, sql_of
-from tests.oracles.aggregate_report_cases import spelt_rows
+from tests.oracles.aggregate_report_cases import spelled_rows
 from tests.oracles.aggregates import EPOCH, aggregate, geohash
 from tests.oracles.duck import Duck, Inexpressible
 from tests.oracles.report_cases import MINUTE, post
@@ -81,7 +81,7 @@ def ask(sql: str, posts: list[Post] = POSTS, **more: Any) -> list[dict[str, Any]
     ],
 )  # fmt: skip
 def test_what_aggregates_mean(sql: str, rows: str) -> None:
-    assert spelt_rows(ask(f"SELECT {sql}")) == rows
+    assert spelled_rows(ask(f"SELECT {sql}")) == rows
 
 
 @pytest.mark.parametrize(
@@ -107,17 +107,17 @@ def test_sums_and_means_are_rounded_once(values: list[Any], total: Any, mean: An
 
 def test_a_number_is_less_than_any_time() -> None:
     stream = [post(n, 0, v=value) for n, value in enumerate([EPOCH, 10**18, EPOCH + timedelta(minutes=7), 3, "a"])]
-    assert spelt_rows(ask("SELECT Min(v), Max(v), Sum(v), Count(v) FROM stream", stream)) == f"3 7m {10**18 + 3} 5"
+    assert spelled_rows(ask("SELECT Min(v), Max(v), Sum(v), Count(v) FROM stream", stream)) == f"3 7m {10**18 + 3} 5"
 
 
 def test_stop_words_are_no_terms_and_a_tag_is_one_of_its_own() -> None:
     rows = ask("SELECT TopK(text), Count(*) FROM stream", [post(1, 0, "The #the flood")], stop_words=["THE"])
-    assert spelt_rows(rows) == "[#the:1,flood:1] 1"
+    assert spelled_rows(rows) == "[#the:1,flood:1] 1"
 
 
 def test_json_text_is_a_string_and_5_is_5_but_not_true() -> None:
     stream = [post(n, 0, v=value) for n, value in enumerate([[1, 5.0], "[1,5.0]", 1, 1.0, True, -0.0, 0, False])]
-    assert spelt_rows(ask("SELECT v, Count(id) FROM stream GROUP BY v", stream)) == (
+    assert spelled_rows(ask("SELECT v, Count(id) FROM stream GROUP BY v", stream)) == (
         "-0.0 2; 1 2; [1,5.0] 2; False 1; True 1"
     )
 

@@ -9,7 +9,7 @@ import pytest
 from nearcast.kinds.terms.query import TermsQuery
 from nearcast.language import parse
 from tests.engine.oracle import TOKENIZER, Batch
-from tests.oracles.report_cases import CASES, FIRST, HOUR, MINUTE, ZERO, at, post, spelt, subscribe, tick, top
+from tests.oracles.report_cases import CASES, FIRST, HOUR, MINUTE, ZERO, at, post, spelled, subscribe, tick, top
 from tests.oracles.reports import SILENCE, ReportOracle
 from tests.oracles.searches import term_counts
 
@@ -17,7 +17,7 @@ SECONDS = "SELECT TopK(text) FROM stream WHERE text CONTAINS 'word' AND time AFT
 
 
 def told(oracle: ReportOracle) -> list[str]:
-    return spelt((each.window_end, each.query_id, each.rows, each.skipped) for each in oracle.reports)
+    return spelled((each.window_end, each.query_id, each.rows, each.skipped) for each in oracle.reports)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 from nearcast_papers.benchmarks.topk_distribution import (
     COLUMNS,
     distribution_figures,
@@ -26,8 +26,8 @@ Found = namedtuple("Found", ["rows", "posts", "looked"])
 class AnyCommonWord:
     """A matcher that finds every pair with a common word."""
 
-    def __init__(self, tastes: Tastes, theta: np.ndarray) -> None:
-        self.words = lists(tastes.words, tastes.offsets)
+    def __init__(self, profiles: Profiles, theta: np.ndarray) -> None:
+        self.words = lists(profiles.words, profiles.offsets)
 
     def match(self, posts: Vectors) -> Found:
         texts = lists(posts.terms, posts.offsets)
@@ -45,7 +45,7 @@ def rows() -> list[dict[str, Any]]:
     cast = cast_of("crowded")
     told: list[str] = []
     found = distribution_figures(
-        cast.tastes, cast.theta, cast.posts, cast.posts, cast.frequency, workers=(2, 8), matcher=AnyCommonWord,
+        cast.profiles, cast.theta, cast.posts, cast.posts, cast.frequency, workers=(2, 8), matcher=AnyCommonWord,
         progress=told.append,
     )  # fmt: skip
     assert len(told) == len(found) + 1
@@ -89,9 +89,9 @@ def test_a_hybrid_with_one_part_at_a_level_is_the_other_levels_distribution(rows
 def test_shared_words_are_counted_where_the_two_meet() -> None:
     cast = cast_of("crowded")
     rng = np.random.default_rng(1)
-    holders, targets = rng.random((len(cast.tastes), 3)) < 0.5, rng.random((len(cast.posts), 3)) < 0.5
-    asked, shown = lists(cast.tastes.words, cast.tastes.offsets), lists(cast.posts.terms, cast.posts.offsets)
-    for worker, found in enumerate(shared_words(cast.tastes, cast.posts, holders, targets)):
+    holders, targets = rng.random((len(cast.profiles), 3)) < 0.5, rng.random((len(cast.posts), 3)) < 0.5
+    asked, shown = lists(cast.profiles.words, cast.profiles.offsets), lists(cast.posts.terms, cast.posts.offsets)
+    for worker, found in enumerate(shared_words(cast.profiles, cast.posts, holders, targets)):
         mine, theirs = np.flatnonzero(holders[:, worker]), np.flatnonzero(targets[:, worker])
         assert found == sum(len(asked[i] & shown[j]) for i, j in product(mine, theirs)) > 0
 
@@ -100,15 +100,15 @@ def test_a_worker_that_has_nothing_to_do_takes_no_time() -> None:
     cast = cast_of("crowded")
     holders, targets = np.zeros((60, 2), bool), np.ones((60, 2), bool)
     holders[:, 1] = True
-    found = matched_by(AnyCommonWord, cast.tastes, cast.theta, cast.posts, holders, targets)
+    found = matched_by(AnyCommonWord, cast.profiles, cast.theta, cast.posts, holders, targets)
     assert found["us_a_post"] == found["us_busiest"] and found["looked"] == 3600 and found["found_again"] == 0
-    none = matched_by(AnyCommonWord, cast.tastes, cast.theta, cast.posts, holders & False, targets)
+    none = matched_by(AnyCommonWord, cast.profiles, cast.theta, cast.posts, holders & False, targets)
     assert set(none.values()) == {0}
 
 
 def test_without_a_matcher_its_columns_are_empty_and_so_are_their_plots() -> None:
     cast = cast_of("many words")
-    found = distribution_figures(cast.tastes, cast.theta, cast.posts, cast.posts, cast.frequency, workers=(4,))
+    found = distribution_figures(cast.profiles, cast.theta, cast.posts, cast.posts, cast.frequency, workers=(4,))
     assert all(row["us_a_post"] is None and row["looked"] is None and row["shared"] > 0 for row in found)
     panels = plot_data(found)
     assert list(panels) == [f"{title}{more}" for title in ("workers that hold a subscriber", "messages a post",

@@ -7,20 +7,20 @@ from nearcast.common.arrays import frozen
 from nearcast.partitioning.cost_model import Prices, covering, workload, works
 from nearcast.partitioning.qt_split import Planter
 from nearcast.partitioning.query_statistics import Statistics
-from nearcast.partitioning.router_sample import CKQ, CRQ, CTQ, SKQ, SRQ, STQ, Sample
+from nearcast.partitioning.router_sample import CKQ, CRQ, CTQ, SKQ, SRQ, STQ, RouterSample
 from tests.partitioning.routers.twin import HOUR, conjunctions, make_sample, random_sample, words_of
 from tests.partitioning.test_query_statistics import WORLD, touching
 
 CELL = (1, 1, 0)  # level, x, y
 
 
-def in_cell(sample: Sample) -> list[int]:
+def in_cell(sample: RouterSample) -> list[int]:
     """The posts in the south-eastern quarter of the world, which CELL is."""
     posts = sample.posts
     return [i for i in range(len(posts)) if posts.lon[i] >= 0 and posts.lat[i] < 0]
 
 
-def checked(sample: Sample, kind: int, posts: int, keywords: set[int]) -> float:
+def checked(sample: RouterSample, kind: int, posts: int, keywords: set[int]) -> float:
     """The posts that a query of a type has to look at in CELL, on average over all of them."""
     total = 0
     for row in touching(sample, kind, *CELL):
@@ -30,7 +30,7 @@ def checked(sample: Sample, kind: int, posts: int, keywords: set[int]) -> float:
     return total / (sample.queries.type == kind).sum()
 
 
-def one_word_queries(seed: int, types: tuple[int, ...], words: int = 1) -> Sample:
+def one_word_queries(seed: int, types: tuple[int, ...], words: int = 1) -> RouterSample:
     rng = np.random.default_rng(seed)
     posts = [(float(lon), float(lat), rng.integers(1, 30, 3).tolist()) for lon, lat in rng.uniform(-89, 89, (120, 2))]
     queries = []

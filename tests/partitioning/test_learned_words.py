@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.partitioning import learned_words as lists
-from nearcast.partitioning.learned_words import ANYWHERE, Learnt
+from nearcast.partitioning.learned_words import ANYWHERE, LearnedWords
 from nearcast.partitioning.partition import BY_POST, BY_QUERY, SPACE, Partition
 from nearcast.partitioning.routing_table import RoutingTable
 from tests.partitioning.routers.conformance import prints_of
@@ -22,13 +22,15 @@ some_posts = st.lists(cases.posts, min_size=1, max_size=12)
 any_word = st.sampled_from((*TERMS, *TAGS))
 
 
-def pairs(learnt: Learnt) -> dict[tuple[int, int], int]:
-    return dict(zip(zip(learnt.leaf.tolist(), learnt.term.tolist(), strict=True), learnt.count.tolist(), strict=True))
+def pairs(learned: LearnedWords) -> dict[tuple[int, int], int]:
+    return dict(
+        zip(zip(learned.leaf.tolist(), learned.term.tolist(), strict=True), learned.count.tolist(), strict=True)
+    )
 
 
-def made_of(*triples: tuple[int, int, int]) -> Learnt:
+def made_of(*triples: tuple[int, int, int]) -> LearnedWords:
     leaf, term, count = zip(*triples, strict=True)
-    return Learnt.of(np.array(leaf, np.int32), np.array(term, np.uint64), np.array(count))
+    return LearnedWords.of(np.array(leaf, np.int32), np.array(term, np.uint64), np.array(count))
 
 
 def textual(made: Partition, node: int) -> bool:
@@ -41,9 +43,9 @@ def stored(table: RoutingTable, posts: list[Post]) -> np.ndarray:
     return table.store(columns.lon, columns.lat, columns.terms, columns.offsets, prints_of(columns))
 
 
-def learn(table: RoutingTable, posts: list[Post]) -> Learnt:
+def learn(table: RoutingTable, posts: list[Post]) -> LearnedWords:
     columns = columns_of(posts)
-    return table.learnt(columns.terms, columns.offsets, stored(table, posts))
+    return table.learned(columns.terms, columns.offsets, stored(table, posts))
 
 
 @settings(max_examples=80, deadline=None)
@@ -66,7 +68,7 @@ def test_leaves_learn_the_words_asked_for_that_they_have_not_had(
 
 @settings(max_examples=60, deadline=None)
 @given(partitions(), some_posts)
-def test_what_was_learnt_is_known_from_then_on_and_changes_nothing_else(made: Partition, posts: list[Post]) -> None:
+def test_what_was_learned_is_known_from_then_on_and_changes_nothing_else(made: Partition, posts: list[Post]) -> None:
     table = RoutingTable(made)
     found = learn(table, posts)
     taught = table.taught(found)
@@ -76,8 +78,8 @@ def test_what_was_learnt_is_known_from_then_on_and_changes_nothing_else(made: Pa
         assert keywords_of(taught.partition, leaf) == sorted({*keywords_of(made, leaf), *more})
     leaves = stored(table, posts)  # as the posts were stored
     columns = columns_of(posts)
-    assert not len(taught.learnt(columns.terms, columns.offsets, leaves))
-    assert not len(RoutingTable(taught.partition).learnt(columns.terms, columns.offsets, leaves))
+    assert not len(taught.learned(columns.terms, columns.offsets, leaves))
+    assert not len(RoutingTable(taught.partition).learned(columns.terms, columns.offsets, leaves))
 
 
 def test_a_list_has_a_bound_and_the_most_frequent_words_fill_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,18 +97,18 @@ def test_only_leaves_where_posts_decide_can_be_taught() -> None:
     table = RoutingTable(made)
     taught = table.taught(made_of((0, 9, 1), (1, 9, 1), (4, 9, 1), (99, 9, 1)))
     assert [keywords_of(taught.partition, leaf) for leaf in range(5)] == [[], [1], [2], [3], [9]]
-    assert table.taught(Learnt.nothing()) is table
+    assert table.taught(LearnedWords.nothing()) is table
     blank = RoutingTable(partition([0], [(SPACE, [[]])], 1))
     assert blank.taught(made_of((0, 9, 1), (ANYWHERE, 9, 1))) is blank
 
 
 def test_pairs_are_united_with_their_counts() -> None:
     one, other = made_of((3, 7, 2), (1, 5, 1), (3, 7, 1)), made_of((3, 7, 5), (2, 1, 1))
-    assert pairs(Learnt.united((one, other, Learnt.nothing()))) == {(1, 5): 1, (2, 1): 1, (3, 7): 8}
-    assert not len(Learnt.united(()))
+    assert pairs(LearnedWords.united((one, other, LearnedWords.nothing()))) == {(1, 5): 1, (2, 1): 1, (3, 7): 8}
+    assert not len(LearnedWords.united(()))
 
 
-def test_a_post_is_sent_by_words_that_were_learnt() -> None:
+def test_a_post_is_sent_by_words_that_were_learned() -> None:
     made = partition([0], [(BY_POST, [[10], [20]])], 2)
     table = RoutingTable(made)
     here = dict(lon=np.zeros(1), lat=np.zeros(1), terms=np.array([33], np.uint64), offsets=np.arange(2))

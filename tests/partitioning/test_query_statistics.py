@@ -8,7 +8,7 @@ import pytest
 from nearcast.common.errors import BadInput
 from nearcast.common.op_schema import NEVER
 from nearcast.partitioning.query_statistics import FOREVER, Statistics
-from nearcast.partitioning.router_sample import CKQ, CRQ, CTQ, SKQ, SRQ, STQ, Posts, Queries, Sample
+from nearcast.partitioning.router_sample import CKQ, CRQ, CTQ, SKQ, SRQ, STQ, Queries, RouterSample, SampledPosts
 from tests.partitioning.routers.twin import HOUR, SHAPES, Asked, Post, conjunctions, make_sample, random_sample
 
 WORLD = (-180.0, -90.0, 360.0, 180.0)
@@ -23,7 +23,7 @@ def joined_offsets(offsets: list[np.ndarray]) -> np.ndarray:
     return np.concatenate((offsets[0], offsets[1][1:] + offsets[0][-1]))
 
 
-def statistics(sample: Sample) -> Statistics:
+def statistics(sample: RouterSample) -> Statistics:
     return Statistics.of(sample, WORLD, DEPTH, WORD_DEPTH)
 
 
@@ -39,7 +39,7 @@ def rows(south: float, north: float, level: int) -> range:
     return range(low, high + 1)
 
 
-def touching(sample: Sample, kind: int, level: int, x: int, y: int) -> list[int]:
+def touching(sample: RouterSample, kind: int, level: int, x: int, y: int) -> list[int]:
     """The queries of a type whose box touches a cell of the world."""
     out = []
     for row, (west, south, east, north) in enumerate(sample.queries.boxes.tolist()):
@@ -134,8 +134,8 @@ def test_statistics_of_parts_merge_to_those_of_the_whole(seed: int) -> None:
     types = (SRQ, STQ, CRQ, CTQ)  # what a nearest query touches depends on the posts
     parts = [random_sample(np.random.default_rng(10 * seed + i), 20, 30, types=types) for i in range(2)]
     a, b = (statistics(part) for part in parts)
-    whole = Sample(
-        Posts(
+    whole = RouterSample(
+        SampledPosts(
             **{name: np.concatenate([getattr(p.posts, name) for p in parts]) for name in POST_COLUMNS},
             offsets=joined_offsets([p.posts.offsets for p in parts]),
         ),

@@ -201,8 +201,8 @@ def test_the_layout_is_another_where_another_worker_would_keep_or_store_somethin
         return RoutingTable(changed).layout(workers)
 
     assert layout(made) == layout(replace(made, name="other", load=made.load * 2))
-    learnt = partition([0, 1, 2, 2], [(BY_QUERY, [[A], [B]]), (BY_POST, [[A, C], [B]]), (SPACE, [[]])], workers=2)
-    assert layout(made) == layout(learnt), "words that posts have brought"
+    learned = partition([0, 1, 2, 2], [(BY_QUERY, [[A], [B]]), (BY_POST, [[A, C], [B]]), (SPACE, [[]])], workers=2)
+    assert layout(made) == layout(learned), "words that posts have brought"
     moved = partition([0, 1, 2, 2], [(BY_QUERY, [[B], [A]]), (BY_POST, [[A], [B]]), (SPACE, [[]])], workers=2)
     elsewhere = replace(made, extent=(0.0, 0.0, 1.0, 1.0))
     others = [moved, replace(made, owner=1 - made.owner), elsewhere, replace(made, node=made.node[::-1])]

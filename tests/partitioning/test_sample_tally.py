@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.sample_tally import WORLD, Tally, extent_of
 from tests.partitioning.routers.tile_cases import cell, sample_of, samples
 
@@ -15,7 +15,7 @@ corners = st.tuples(*[st.integers(0, CELLS - 1)] * 4).map(
 
 
 @given(samples, corners)
-def test_counts_are_those_of_counting(sample: Sample, part: tuple[int, int, int, int]) -> None:
+def test_counts_are_those_of_counting(sample: RouterSample, part: tuple[int, int, int, int]) -> None:
     tally = Tally.of(sample, CELLS)
     west, south, width, height = tally.extent
     x0, y0, x1, y1 = part

@@ -14,7 +14,7 @@ from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.language import check_subscription, parse
 from nearcast.sources.world import SCHEMA, World
 from nearcast.sources.world.cities import CITIES
-from nearcast.sources.world.posts import BLOCK
+from nearcast.sources.world.post_generator import BLOCK
 from nearcast_papers.query_sets.post_sample import split_words
 
 MINUTE = 60_000_000

@@ -36,7 +36,7 @@ def add(
     directory = StateDirectory(state)
     new = not directory.exists()
     if new:
-        directory.refuse_if_foreign()
+        directory.refuse_if_not_a_state()
     before = Regions(state).add(name, text)
     if new:
         messages().print(

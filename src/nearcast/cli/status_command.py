@@ -117,7 +117,7 @@ def print_status(facts: dict[str, Any]) -> None:
         names = list(facts["owners"][0])
         _print(out, "leaves by worker", names, [tuple(each[name] for name in names) for each in facts["owners"]])
     if facts["adjustments"]:
-        columns = ("batch", "strategy", "cause", "cost", "foretold", "measured")
+        columns = ("batch", "strategy", "cause", "cost", "predicted", "measured")
         _print(out, "last adjustments", columns, [_adjustment(each) for each in facts["adjustments"][::-1]])
 
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from nearcast.engine.batch import open_segments
 from nearcast.engine.noted_searches import note_searches
-from nearcast.engine.op_packets import Share
+from nearcast.engine.op_packets import OpShare
 from nearcast.engine.op_resolution import Resolved, resolve
 from nearcast.engine.task import Task
 from nearcast.storage.bundle import bundle_table
@@ -15,7 +15,7 @@ from nearcast.storage.manifest import DELETES, ENDS, SUBSCRIPTIONS
 from nearcast.storage.subscriptions.subscription_set import EndLog, SubscriptionSet, read_logs
 
 
-def apply_ops(task: Task, ops: pa.Table, share: Share) -> Resolved:
+def apply_ops(task: Task, ops: pa.Table, share: OpShare) -> Resolved:
     """Work out what the ops mean, as every worker does; worker 0 writes what is the same for all."""
     result = task.result
     with result.timed("ops"):

@@ -1,4 +1,4 @@
-"""What an adjustment has done, measured in the batches after it, beside what was foretold (`engine.rebalancing`).
+"""What an adjustment has done, measured in the batches after it, beside what was predicted (`engine.rebalancing`).
 
 Loads are those that workers note (`engine.load_notes`), in milliseconds a batch; times are the driver's own, from the
 start of a batch to its commit. Neither decides anything.

@@ -45,7 +45,7 @@ class Rehearsal(Measured):
 
 def rehearse(state: StateDirectory, settings: Settings, manifest: Manifest) -> threading.Thread | None:
     """Decide for nothing in the background, where there is something to decide on."""
-    if not watched(settings) or manifest.former is not None or not manifest.of(STATISTICS):
+    if not watched(settings) or manifest.previous is not None or not manifest.of(STATISTICS):
         return None
     plan = BatchPlan(str(state.root), manifest, settings, manifest.batch)
     strategy = picked(settings.balance, plan.router.name)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from nearcast.common.errors import BadInput
 from nearcast.engine.batch import open_router
 from nearcast.engine.measured_load import Measured
-from nearcast.engine.predicted_load import foretold
+from nearcast.engine.predicted_load import predicted
 from nearcast.partitioning.balancers import migration as migrate
 from nearcast.partitioning.balancers import reallocation as reallocate
 from nearcast.partitioning.balancers import sstd as escalate
@@ -79,7 +79,7 @@ def rebuilt(measured: Measured, ratio: float) -> Move | None:
     if not len(sample.posts):
         return None
     new = build(old.name, measured.asked[0], old.workers)
-    before, after = foretold(old, sample), foretold(new, sample)
+    before, after = predicted(old, sample), predicted(new, sample)
     current, fresh = worker_loads(old, before), worker_loads(new, after)
     if not retext.repartition(current, fresh, ratio):
         return None

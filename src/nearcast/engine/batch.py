@@ -10,9 +10,9 @@ import numpy as np
 from nearcast.common.kernels.grid import SUMMARY_BITS, set_bits
 from nearcast.common.kinds import codes
 from nearcast.common.text.tokenizer import Tokenizer
-from nearcast.engine.previous_table import Former
+from nearcast.engine.previous_table import PreviousTable
 from nearcast.engine.settings import DERIVE, Settings
-from nearcast.partitioning.learned_words import ANYWHERE, Learnt
+from nearcast.partitioning.learned_words import ANYWHERE, LearnedWords
 from nearcast.partitioning.routing_table import RoutingTable
 from nearcast.storage.bundle import bundle_table, open_bundle
 from nearcast.storage.directory import StateDirectory
@@ -65,31 +65,31 @@ class BatchPlan:
 
     @property
     def router(self) -> RoutingTable:
-        """The routing table, with what its leaves have learnt since it was made."""
+        """The routing table, with what its leaves have learned since it was made."""
         return self._table(self.manifest.router or "")
 
     @property
-    def former(self) -> Former | None:
+    def previous(self) -> PreviousTable | None:
         """The table that older subscriptions still follow, if there is one beside the router."""
-        told = self.manifest.former
-        return None if told is None else Former(self._table(told["router"]), told["before"])
+        told = self.manifest.previous
+        return None if told is None else PreviousTable(self._table(told["router"]), told["before"])
 
     def _table(self, name: str) -> RoutingTable:
-        learnt = tuple((ref.name, ref.facts["router"] == name) for ref in self.manifest.of(KEYWORDS))
-        return open_taught(self.root, name, learnt) if learnt else open_router(self.root, name)
+        learned = tuple((ref.name, ref.facts["router"] == name) for ref in self.manifest.of(KEYWORDS))
+        return open_taught(self.root, name, learned) if learned else open_router(self.root, name)
 
     @property
     def layout(self) -> str:
         """What decides which worker has what: posts of the same layout are their owner's alone."""
-        layout, former = layout_of(self.router, self.settings.workers), self.former
-        if former is None:
+        layout, previous = layout_of(self.router, self.settings.workers), self.previous
+        if previous is None:
             return layout
-        return f"{layout}-{layout_of(former.table, self.settings.workers)}-{former.before}"
+        return f"{layout}-{layout_of(previous.table, self.settings.workers)}-{previous.before}"
 
     def keepers(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """A matrix (row, worker) of who keeps a subscription, and its one home worker."""
-        kept, former = self.router.keepers(rows, self.settings.workers), self.former
-        return kept if former is None else former.keepers(rows, kept)
+        kept, previous = self.router.keepers(rows, self.settings.workers), self.previous
+        return kept if previous is None else previous.keepers(rows, kept)
 
     def mine(self, ref: SegmentRef, worker: int) -> bool:
         """Whether a segment of posts may hold some of a worker's leaves."""
@@ -98,7 +98,7 @@ class BatchPlan:
     @property
     def shares(self) -> bool:
         """Whether several workers may have to match one post."""
-        return self.router.shares or self.former is not None
+        return self.router.shares or self.previous is not None
 
     @property
     def filing(self) -> Filing:
@@ -111,18 +111,18 @@ def open_router(root: str, name: str) -> RoutingTable:
 
 
 @lru_cache(maxsize=4)
-def open_taught(root: str, name: str, learnt: tuple[tuple[str, bool], ...]) -> RoutingTable:
-    """A router and files of keywords, each with whether it was learnt by this router's leaves."""
+def open_taught(root: str, name: str, learned: tuple[tuple[str, bool], ...]) -> RoutingTable:
+    """A router and files of keywords, each with whether it was learned by this router's leaves."""
     parts = []
-    for file, own in learnt:
-        part = open_learnt(root, file)
+    for file, own in learned:
+        part = open_learned(root, file)
         parts.append(part if own else part.take(part.leaf == ANYWHERE))
-    return open_router(root, name).taught(Learnt.united(parts))
+    return open_router(root, name).taught(LearnedWords.united(parts))
 
 
-def open_learnt(root: str, name: str) -> Learnt:
+def open_learned(root: str, name: str) -> LearnedWords:
     arrays = open_bundle(StateDirectory(root).path(name))
-    return Learnt(*(np.asarray(arrays[each]) for each in Learnt.names()))
+    return LearnedWords(*(np.asarray(arrays[each]) for each in LearnedWords.names()))
 
 
 @lru_cache(maxsize=4)

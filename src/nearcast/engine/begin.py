@@ -13,7 +13,7 @@ from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.batch import BatchPlan, open_frequencies
 from nearcast.engine.samples import op_sample, own_sample, post_sample
 from nearcast.engine.settings import DAY, DERIVE, IDF_PERIOD, Settings
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.routers.registry import DEFAULT, build, router_named
 from nearcast.partitioning.routing_table import RoutingTable
 from nearcast.reader.subscription_list import Subscriptions
@@ -88,14 +88,14 @@ def first_router(
     plan = BatchPlan(str(state.root), after, settings)
     asked = None if router_named(settings.router or DEFAULT).blind else read(ops)
     queries = op_sample(asked, plan.tokenizer, open_frequencies(plan), plan.regions)
-    seen = Sample(post_sample(posts, plan.tokenizer), queries)
+    seen = RouterSample(post_sample(posts, plan.tokenizer), queries)
     return commit(state.manifests, manifest, with_router(state, settings, after, seen))
 
 
-def with_router(state: StateDirectory, settings: Settings, manifest: Manifest, seen: Sample) -> Manifest:
+def with_router(state: StateDirectory, settings: Settings, manifest: Manifest, seen: RouterSample) -> Manifest:
     name = f"router/{manifest.version + 1:012d}.arrow"
     RoutingTable(build(settings.router or DEFAULT, seen, settings.workers)).save(state.root / name)
-    return replace(manifest, router=name, former=None)
+    return replace(manifest, router=name, previous=None)
 
 
 def sample_terms(state: StateDirectory, settings: Settings, sample: pa.Table) -> SegmentRef:
@@ -104,8 +104,8 @@ def sample_terms(state: StateDirectory, settings: Settings, sample: pa.Table) ->
     terms, _ = tokenizer.terms(sample["text"])
     distinct, counts = np.unique(terms[terms != 0], return_counts=True)
     found, words = tokenizer.words_of(sample["text"], distinct)
-    spelt = np.full(len(distinct), -1, np.int64)
-    spelt[np.searchsorted(distinct, found)] = np.arange(len(found))
-    table = TermTable(distinct, counts, pa.array(words, pa.string()).take(pa.array(spelt, mask=spelt < 0)))
+    spelled = np.full(len(distinct), -1, np.int64)
+    spelled[np.searchsorted(distinct, found)] = np.arange(len(found))
+    table = TermTable(distinct, counts, pa.array(words, pa.string()).take(pa.array(spelled, mask=spelled < 0)))
     name = state.new_name(TERMS, 0, 0)
     return SegmentRef(TERMS, name, len(distinct), table.write(state.path(name)), 0)

@@ -15,7 +15,7 @@ from nearcast.common.arrays import chunk
 from nearcast.common.kinds import codes, kinds
 from nearcast.common.op_schema import NEVER
 from nearcast.engine.batch import BatchPlan
-from nearcast.engine.keyword_lists import merge_learnt
+from nearcast.engine.keyword_lists import merge_learned
 from nearcast.engine.segment_rewriter import Rewriting
 from nearcast.engine.subscription_compaction import SubscriptionCompaction
 from nearcast.engine.task_result import TaskResult
@@ -192,7 +192,7 @@ class Compaction(Rewriting):
             self.replace(old, [self.ref(TERMS, name, len(merged.term), size, old)])
 
     def merge_keywords(self) -> None:
-        old, new = merge_learnt(self.plan, self.worker)
+        old, new = merge_learned(self.plan, self.worker)
         if old:
             self.replace(old, new)
 

@@ -62,7 +62,7 @@ class Kernels:
         self.compiled.add_done_callback(lambda _: call())
 
     def ready(self, stop: threading.Event) -> None:
-        """Wait until a batch of ranges, and of the kinds foreseen, finds all compiled; `stop` ends the waiting."""
+        """Wait until a batch of ranges, and of the kinds forecast, finds all compiled; `stop` ends the waiting."""
         assert self.compiled is not None
         while not wait([self.compiled], TICK).done:
             if stop.is_set():

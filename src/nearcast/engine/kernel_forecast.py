@@ -16,12 +16,12 @@ from nearcast.storage.manifest import SUBSCRIPTIONS
 
 
 def to_compile(state: StateDirectory, inputs: Inputs) -> list[str]:
-    """Of the kinds foreseen those that this machine has not compiled; where it has compiled all, no file is read."""
+    """Of the kinds forecast those that this machine has not compiled; where it has compiled all, no file is read."""
     cold = {kind.name for kind in kinds() if not is_warm_for(kind)}
-    return [name for name in foreseen(state, inputs) if name in cold] if cold else []
+    return [name for name in forecast(state, inputs) if name in cold] if cold else []
 
 
-def foreseen(state: StateDirectory, inputs: Inputs) -> list[str]:
+def forecast(state: StateDirectory, inputs: Inputs) -> list[str]:
     """Those that stand, and those at the beginnings of the files of ops and in the inbox, told by how they look: a
     query that is taken for another kind costs time, and nothing else.
     """

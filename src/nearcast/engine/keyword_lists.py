@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import SEARCH
-from nearcast.engine.batch import BatchPlan, open_learnt
+from nearcast.engine.batch import BatchPlan, open_learned
 from nearcast.partitioning.kernels.query_counts import keyword_sets
-from nearcast.partitioning.learned_words import ANYWHERE, Learnt
+from nearcast.partitioning.learned_words import ANYWHERE, LearnedWords
 from nearcast.storage.bundle import bundle_table
 from nearcast.storage.files import write_table
 from nearcast.storage.manifest import KEYWORDS, SegmentRef
@@ -19,33 +19,33 @@ from nearcast.storage.subscriptions.rows import flat_lists
 FILES = 8  # more than this are merged
 
 
-def words_of_posts(plan: BatchPlan, columns: PostColumns, leaves: np.ndarray) -> Learnt:
+def words_of_posts(plan: BatchPlan, columns: PostColumns, leaves: np.ndarray) -> LearnedWords:
     """What posts teach the leaves that store them: a worker gets the posts of its own leaves where words decide."""
-    return plan.router.learnt(columns.terms, columns.offsets, leaves)
+    return plan.router.learned(columns.terms, columns.offsets, leaves)
 
 
-def words_of_searches(plan: BatchPlan, ops: pa.Table) -> Learnt:
+def words_of_searches(plan: BatchPlan, ops: pa.Table) -> LearnedWords:
     """The words that the searches among some ops ask for, which leaves may learn from then on."""
     if not plan.router.roams:
-        return Learnt.nothing()
+        return LearnedWords.nothing()
     code, offsets = flat_lists(ops.filter(pa.array(ops["op"].to_numpy() == SEARCH))["code"])
     _, _, terms = keyword_sets(frozen(code), frozen(offsets.astype(np.int64)))
     terms = terms[terms != 0]
-    return Learnt.of(np.full(len(terms), ANYWHERE, np.int32), terms)
+    return LearnedWords.of(np.full(len(terms), ANYWHERE, np.int32), terms)
 
 
-def write_learnt(plan: BatchPlan, worker: int, learnt: Learnt) -> list[SegmentRef]:
+def write_learned(plan: BatchPlan, worker: int, learned: LearnedWords) -> list[SegmentRef]:
     """What a worker has noted as a segment, if it is anything."""
-    if not len(learnt):
+    if not len(learned):
         return []
     name = plan.state.new_name(KEYWORDS, plan.batch, worker)
-    arrays = {each: getattr(learnt, each) for each in Learnt.names()}
+    arrays = {each: getattr(learned, each) for each in LearnedWords.names()}
     size = write_table(plan.state.path(name), bundle_table(arrays))
-    return [SegmentRef(KEYWORDS, name, len(learnt), size, plan.batch, worker, facts={"router": plan.manifest.router})]
+    return [SegmentRef(KEYWORDS, name, len(learned), size, plan.batch, worker, facts={"router": plan.manifest.router})]
 
 
-def merge_learnt(plan: BatchPlan, worker: int) -> tuple[list[SegmentRef], list[SegmentRef]]:
-    """(old, new): many files as one, without what leaves have learnt that are no more: a router that was made from
+def merge_learned(plan: BatchPlan, worker: int) -> tuple[list[SegmentRef], list[SegmentRef]]:
+    """(old, new): many files as one, without what leaves have learned that are no more: a router that was made from
     another has its lists.
     """
     old = plan.manifest.of(KEYWORDS)
@@ -53,6 +53,6 @@ def merge_learnt(plan: BatchPlan, worker: int) -> tuple[list[SegmentRef], list[S
         return [], []
     parts = []
     for ref in old:
-        part = open_learnt(plan.root, ref.name)
+        part = open_learned(plan.root, ref.name)
         parts.append(part if ref.facts["router"] == plan.manifest.router else part.take(part.leaf == ANYWHERE))
-    return old, write_learnt(plan, worker, Learnt.united(parts))
+    return old, write_learned(plan, worker, LearnedWords.united(parts))

@@ -15,7 +15,7 @@ from nearcast.partitioning.kernels.cell_sums import box_rectangles
 from nearcast.partitioning.moves import Loads
 from nearcast.partitioning.partition import Partition
 from nearcast.partitioning.query_statistics import Statistics
-from nearcast.partitioning.router_sample import CRQ, TYPES, Posts, Queries, Sample
+from nearcast.partitioning.router_sample import CRQ, TYPES, Queries, RouterSample, SampledPosts
 from nearcast.partitioning.routing_table import EVERYTHING
 from nearcast.partitioning.sample_tally import cells_of
 from nearcast.storage.bundle import Arrays, open_bundle
@@ -30,7 +30,7 @@ DEPTH = 6  # of J
 
 
 @dataclass(frozen=True)
-class Work:
+class LeafWork:
     """Microseconds of each worker, a batch on average, the newer batches counting for more: for carrying posts, and for
     checking and writing. `batches` is how many were seen since the partition is as it is.
     """
@@ -44,7 +44,7 @@ class Work:
         return self.carrying + self.checking
 
     @classmethod
-    def of(cls, plan: BatchPlan) -> "Work":
+    def of(cls, plan: BatchPlan) -> "LeafWork":
         """From the manifest alone."""
         refs, workers = _recent(plan), plan.settings.workers
         age = _ages(refs)
@@ -63,12 +63,12 @@ class Measured:
 
     def __init__(self, plan: BatchPlan) -> None:
         self.plan = plan
-        self.work = Work.of(plan)
+        self.work = LeafWork.of(plan)
         workers = plan.settings.workers
         self.partition: Partition = replace(plan.router.partition, owner=plan.router.owners(workers), workers=workers)
 
     @cached_property
-    def _posts(self) -> tuple[Posts, np.ndarray]:
+    def _posts(self) -> tuple[SampledPosts, np.ndarray]:
         """Posts since the partition is as it is, and how many a batch each stands for."""
         return _sampled(self.plan, _recent(self.plan))
 
@@ -139,7 +139,7 @@ class Measured:
         return Loads(cell_posts, queries, self.leaf_load, spread, carrying)
 
     @cached_property
-    def sample(self) -> Sample:
+    def sample(self) -> RouterSample:
         """Posts of all that is kept, fewer of the older ones, and subscriptions."""
         posts, weight = _sampled(self.plan, self.plan.manifest.of(STATISTICS))
         kept = np.zeros(0, np.int64)
@@ -148,13 +148,13 @@ class Measured:
             kept = np.flatnonzero(chance * weight.max() < weight)
         terms, offsets = take_lists(posts.terms, posts.offsets, kept)
         rows = self._rows[0]
-        return Sample(
-            Posts(posts.lon[kept], posts.lat[kept], posts.ts[kept], frozen(terms), frozen(offsets)),
+        return RouterSample(
+            SampledPosts(posts.lon[kept], posts.lat[kept], posts.ts[kept], frozen(terms), frozen(offsets)),
             few_of(rows, spread_out(len(rows), FEW_ROWS)),
         )
 
     @cached_property
-    def asked(self) -> tuple[Sample, np.ndarray]:
+    def asked(self) -> tuple[RouterSample, np.ndarray]:
         """The sample with the searches of late, and by type of query how many each of them stands for."""
         searches, weight = open_searches(self.plan)
         standing, (rows, scale) = self.sample.queries, self._rows
@@ -163,7 +163,7 @@ class Measured:
             factors[CRQ:] = scale * len(rows) / len(standing)
         counted = np.bincount(searches.type, minlength=len(TYPES))
         factors[:CRQ] = (np.bincount(searches.type, weight, len(TYPES)) / np.maximum(counted, 1))[:CRQ]
-        return Sample(self.sample.posts, joined([standing, searches])), factors
+        return RouterSample(self.sample.posts, joined([standing, searches])), factors
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -192,7 +192,7 @@ def _ages(refs: Sequence[SegmentRef]) -> np.ndarray:
     return len(known) - 1 - np.searchsorted(known, batches)
 
 
-def _sampled(plan: BatchPlan, refs: Sequence[SegmentRef]) -> tuple[Posts, np.ndarray]:
+def _sampled(plan: BatchPlan, refs: Sequence[SegmentRef]) -> tuple[SampledPosts, np.ndarray]:
     """The posts of some notes, and how many a batch each stands for."""
     refs = [ref for ref in refs if ref.rows]
     age = _ages(refs)
@@ -209,7 +209,7 @@ def _sampled(plan: BatchPlan, refs: Sequence[SegmentRef]) -> tuple[Posts, np.nda
     }
     sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(np.asarray(part["offsets"])) for part in parts)])
     offsets = frozen(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
-    return Posts(**columns, offsets=offsets), np.concatenate([np.empty(0), *weight])
+    return SampledPosts(**columns, offsets=offsets), np.concatenate([np.empty(0), *weight])
 
 
 def _shared(work: np.ndarray, owner: np.ndarray, *weights: np.ndarray) -> np.ndarray:

@@ -17,11 +17,11 @@ def new_words(plan: BatchPlan, terms: np.ndarray, texts: pa.ChunkedArray) -> pa.
     words = pa.nulls(len(terms), pa.string())
     if not len(missing):
         return words
-    found, spelt = plan.tokenizer.words_of(texts, terms[missing])
+    found, spelled = plan.tokenizer.words_of(texts, terms[missing])
     at = np.searchsorted(terms, found)
     source = np.full(len(terms), -1, np.int64)
     source[at] = np.arange(len(found))
-    return pa.array(spelt, pa.string()).take(pa.array(source, mask=source < 0))
+    return pa.array(spelled, pa.string()).take(pa.array(source, mask=source < 0))
 
 
 def known_terms(plan: BatchPlan) -> np.ndarray:

@@ -31,7 +31,7 @@ WORKERS = 8  # in a column of heads that tells who gets the query
 
 
 @dataclass(frozen=True)
-class Share:
+class OpShare:
     """The whole ops that concern a worker, with their places among all ops of the batch, and its roles."""
 
     ops: pa.Table
@@ -39,7 +39,7 @@ class Share:
     roles: np.ndarray
 
     @classmethod
-    def all_of(cls, ops: pa.Table) -> "Share":
+    def all_of(cls, ops: pa.Table) -> "OpShare":
         return cls(ops, np.arange(len(ops)), np.zeros(len(ops), np.uint8))
 
 
@@ -64,14 +64,14 @@ def pack_ops(plan: BatchPlan, ops: pa.Table, order: int, piece: int = 0) -> Iter
             yield worker, packet
 
 
-def unpack_ops(heads: pa.Table, queries: pa.Table | None, worker: int) -> tuple[pa.Table, Share]:
+def unpack_ops(heads: pa.Table, queries: pa.Table | None, worker: int) -> tuple[pa.Table, OpShare]:
     """(heads of all ops, what concerns a worker): its queries come in the order of their heads."""
     told = heads[f"to{worker - worker % WORKERS}"].to_numpy() >> np.uint8(worker % WORKERS) & np.uint8(1)
     places = np.flatnonzero(told)
     heads = filled(heads, [OPS.field(name) for name in HEAD])
     if queries is None:
-        return heads, Share.all_of(no_rows(OPS))
-    return heads, Share(filled(queries, list(OPS)), places, queries[ROLE].to_numpy())
+        return heads, OpShare.all_of(no_rows(OPS))
+    return heads, OpShare(filled(queries, list(OPS)), places, queries[ROLE].to_numpy())
 
 
 def roles_of(plan: BatchPlan, ops: pa.Table) -> np.ndarray:

@@ -16,7 +16,7 @@ from nearcast.common.op_schema import BEGINNING, DELETE, NEVER, SEARCH, SUBSCRIB
 from nearcast.common.post_schema import REJECTS
 from nearcast.engine.kernels.decide import ENDS, FRESH, REPLACES, SAME, UNKNOWN, decide
 from nearcast.engine.op_encoding import reject_rows
-from nearcast.engine.op_packets import Share
+from nearcast.engine.op_packets import OpShare
 from nearcast.storage.subscriptions.rows import SPECIAL, Rows, flat_lists, is_first, is_text, optional_strings
 from nearcast.storage.subscriptions.subscription_set import EndLog, SubscriptionSet, Versions
 
@@ -48,14 +48,14 @@ class Resolved:
 
 
 def resolve(
-    ops: pa.Table, standing: SubscriptionSet, clock: int | None, next_op: int, share: Share | None = None
+    ops: pa.Table, standing: SubscriptionSet, clock: int | None, next_op: int, share: OpShare | None = None
 ) -> Resolved:
     """New subscriptions, ends, deletions and searches. Op number i of the batch has seq next_op + i.
 
     Of `ops` only the heads are looked at where the whole queries are given apart, as a worker's share of them: then
     `rows` and `searches` are those of the share, and all else is about the whole batch.
     """
-    share = Share.all_of(ops) if share is None else share
+    share = OpShare.all_of(ops) if share is None else share
     kinds = ops["op"].to_numpy()
     about = np.flatnonzero(kinds <= UNSUBSCRIBE)
     now = BEGINNING if clock is None else clock

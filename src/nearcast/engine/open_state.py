@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from nearcast.engine.batch import BatchPlan
 from nearcast.reader.open_files import OpenFiles
-from nearcast.storage.dictionary import spelt_words
+from nearcast.storage.dictionary import words_of_terms
 from nearcast.storage.lexicon import Speller
 from nearcast.storage.manifest import TERMS, Manifest
 
@@ -24,6 +24,6 @@ def speller(files: OpenFiles, manifest: Manifest) -> Speller:
     """The words of terms, as the dictionary has them."""
 
     def spell(terms: np.ndarray) -> pa.StringArray:
-        return spelt_words([files.terms(ref.name) for ref in manifest.of(TERMS)], terms)
+        return words_of_terms([files.terms(ref.name) for ref in manifest.of(TERMS)], terms)
 
     return spell

@@ -50,10 +50,10 @@ def spread(
     goes[np.flatnonzero(at_home), owners[stored[at_home]]] = True
     home = np.where(at_home, owners[stored], goes.argmax(axis=1))
     told = router.crews(workers).matrix[router.node_of_leaf[stored]]
-    if plan.former is None:
+    if plan.previous is None:
         told &= router.is_textual(stored)[:, None]
     else:
-        table = plan.former.table
+        table = plan.previous.table
         told |= table.crews(workers).matrix[table.node_of_leaf[posts[LEAF].to_numpy()]]
     told &= ~goes & goes.any(axis=1)[:, None]
     rank = (np.int64(order) << ROWS_A_SPLIT) + np.arange(len(posts))
@@ -102,7 +102,7 @@ def come_elsewhere(prints: np.ndarray, posts: pa.Table, others: pa.Table | None)
 
 def whereabouts(plan: BatchPlan, leaves: np.ndarray, worker: int) -> np.ndarray:
     """The worker whose segments would have an earlier copy of each post, given its leaf; -1 where any of them may."""
-    router, beside = plan.router, plan.former is not None
+    router, beside = plan.router, plan.previous is not None
     if not router.textual and not beside:
         return np.full(len(leaves), worker)
     if plan.settings.keep == "none":  # then only results tell, and those may be anyone's

@@ -6,12 +6,12 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.partitioning.partition import Partition
-from nearcast.partitioning.router_sample import Queries, Sample
+from nearcast.partitioning.router_sample import Queries, RouterSample
 from nearcast.partitioning.routing_table import RoutingTable
-from nearcast.partitioning.worker_load import MEASURED, Costs
+from nearcast.partitioning.worker_load import MEASURED, LoadCosts
 
 
-def foretold(partition: Partition, sample: Sample, costs: Costs = MEASURED) -> np.ndarray:
+def predicted(partition: Partition, sample: RouterSample, costs: LoadCosts = MEASURED) -> np.ndarray:
     """By leaf: c1 · |O| · |Q| + c2 · |O| + c3 · |Q| of what it matches and keeps."""
     router, posts = RoutingTable(partition), sample.posts
     prints = frozen(np.random.default_rng(0).integers(0, 1 << 63, len(posts)).astype(np.uint64))

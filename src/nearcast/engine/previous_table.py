@@ -1,8 +1,8 @@
 """Two routing tables side by side: PS2Stream's global load adjustment (PS2Stream §V-B).
 
-A partition that is made anew would have most subscriptions change hands. So those from before keep to the former table,
-new ones follow the new one, and a post goes to the workers of both; it is stored by the new one's. When few of the old
-ones are left they change hands too, and the former table is forgotten (`engine.rebalancing`).
+A partition that is made anew would have most subscriptions change hands. So those from before keep to the previous
+table, new ones follow the new one, and a post goes to the workers of both; it is stored by the new one's. When few of
+the old ones are left they change hands too, and the previous table is forgotten (`engine.rebalancing`).
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.rows import Rows
 from nearcast.storage.subscriptions.subscription_segment import Matches
 
-LEAF = "former_leaf"  # column of routed posts: the leaf that would store one by the former table
+LEAF = "previous_leaf"  # column of routed posts: the leaf that would store one by the previous table
 
 
 @dataclass(frozen=True)
-class Former:
+class PreviousTable:
     """The table that subscriptions from before op `before` follow."""
 
     table: RoutingTable
@@ -44,7 +44,7 @@ class Former:
         workers: int,
     ) -> Matches:
         """Of the pairs that a worker has found those that it reports: the table that a subscription follows decides.
-        `leaves` are those that store each post by `router` and by the former table.
+        `leaves` are those that store each post by `router` and by the previous table.
 
         A worker gets posts by either table and may still have subscriptions that it has lost, so that where only one
         could have found a pair now several can: the owner of the post's leaf reports it.

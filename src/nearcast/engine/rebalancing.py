@@ -7,7 +7,7 @@ has lost stays in its segments until these are rewritten, as PS2Stream and Torna
 §4.6): no post that could match it comes that way any more, and where a router sends a post to several workers one of
 them reports a pair (`RoutingTable.reported`), so each still comes out once. Posts stay where they are stored.
 
-A partition made anew (PS2Stream §V-B) comes to stand beside the former one (`engine.previous_table`): then nothing
+A partition made anew (PS2Stream §V-B) comes to stand beside the previous one (`engine.previous_table`): then nothing
 changes hands, until few of the older subscriptions are left.
 """
 
@@ -26,7 +26,7 @@ from nearcast.engine.balance_effects import neighbours
 from nearcast.engine.balance_strategies import RATIO, decide, pays, picked
 from nearcast.engine.batch import BatchPlan, open_segments
 from nearcast.engine.load_notes import watched
-from nearcast.engine.measured_load import Measured, Work
+from nearcast.engine.measured_load import LeafWork, Measured
 from nearcast.engine.settings import Settings
 from nearcast.partitioning.kernels.cell_sums import box_rectangles
 from nearcast.partitioning.moves import Loads, Move, imbalance, worker_loads
@@ -49,14 +49,14 @@ LOOKED_AT = 20_000  # rows of a segment, to tell how many are left
 
 def rebalance(state: StateDirectory, settings: Settings, manifest: Manifest) -> Manifest:
     """The manifest after an adjustment, or the same one if there is nothing to gain."""
-    if manifest.former is not None:
+    if manifest.previous is not None:
         plan = BatchPlan(str(state.root), manifest, settings, manifest.batch)
         return united(plan) if is_due(plan) else manifest
     if not watched(settings) or not any(ref.batch == manifest.batch for ref in manifest.of(STATISTICS)):
         return manifest
     plan = BatchPlan(str(state.root), manifest, settings, manifest.batch)
     strategy, auto = picked(settings.balance, plan.router.name), settings.balance == "auto"
-    work = Work.of(plan)
+    work = LeafWork.of(plan)
     ratio = RATIO if auto and settings.ratio is None else settings.ratio
     if strategy == "off" or work.batches % PATIENCE or (auto and imbalance(work.loads) <= (ratio or RATIO)):
         return manifest
@@ -72,12 +72,12 @@ def adjust(plan: BatchPlan, move: Move, decided: float = 0.0) -> Manifest:
     began, before = time.perf_counter(), plan.manifest
     name = f"router/{before.version + 1:012d}-{uuid.uuid4().hex[:8]}.arrow"
     RoutingTable(replace(move.partition, load=move.loads.leaf_load)).save(plan.state.root / name)
-    after = replace(plan, manifest=replace(before, router=name, former=None))
-    if move.gradual and plan.former is None and placed(before):
-        former = {"router": before.router, "before": before.next_op, "batch": before.batch}
-        after = replace(plan, manifest=replace(before, router=name, former=former))
+    after = replace(plan, manifest=replace(before, router=name, previous=None))
+    if move.gradual and plan.previous is None and placed(before):
+        previous = {"router": before.router, "before": before.next_op, "batch": before.batch}
+        after = replace(plan, manifest=replace(before, router=name, previous=previous))
         return _committed(plan, after, move, before.segments, 0, decided, began)
-    if plan.former is not None or must_rewrite(plan.router, after.router):
+    if plan.previous is not None or must_rewrite(plan.router, after.router):
         return _rewritten(plan, after, move, decided, began)
     sums = prefix_sums(changed_cells(plan.router, after.router, plan.settings.workers).astype(np.int32))
     new = handed_over(plan, after, lambda rows: touched(rows, plan.router, sums))
@@ -85,8 +85,8 @@ def adjust(plan: BatchPlan, move: Move, decided: float = 0.0) -> Manifest:
 
 
 def is_due(plan: BatchPlan) -> bool:
-    """Whether few enough subscriptions follow the former table, or for long enough; looked at now and then."""
-    manifest, told = plan.manifest, plan.manifest.former
+    """Whether few enough subscriptions follow the previous table, or for long enough; looked at now and then."""
+    manifest, told = plan.manifest, plan.manifest.previous
     assert told is not None
     age = manifest.batch - told["batch"]
     if age % PATIENCE or not age:
@@ -108,17 +108,17 @@ def is_due(plan: BatchPlan) -> bool:
 
 def united(plan: BatchPlan) -> Manifest:
     """The end of two tables side by side: what is left of the older subscriptions comes to follow the newer one."""
-    began, before, former = time.perf_counter(), plan.manifest, plan.former
-    assert former is not None
-    after = replace(plan, manifest=replace(before, former=None))
+    began, before, previous = time.perf_counter(), plan.manifest, plan.previous
+    assert previous is not None
+    after = replace(plan, manifest=replace(before, previous=None))
     partition = after.router.partition
     nothing = np.zeros(len(partition.node))
-    cause = f"few subscriptions from before op {former.before:,} are left: they follow the newer partition"
-    now, foretold = Work.of(plan).loads, worker_loads(partition, partition.load)
-    move = Move("global", cause, partition, Loads(nothing, nothing, partition.load), 0.0, 0.0, now, foretold)
-    if after.router.shares and not former.table.shares:
+    cause = f"few subscriptions from before op {previous.before:,} are left: they follow the newer partition"
+    now, predicted = LeafWork.of(plan).loads, worker_loads(partition, partition.load)
+    move = Move("global", cause, partition, Loads(nothing, nothing, partition.load), 0.0, 0.0, now, predicted)
+    if after.router.shares and not previous.table.shares:
         return _rewritten(plan, after, move, 0.0, began)
-    new = handed_over(plan, after, lambda rows: rows.take(np.flatnonzero(rows.seq < former.before)))
+    new = handed_over(plan, after, lambda rows: rows.take(np.flatnonzero(rows.seq < previous.before)))
     return _committed(plan, after, move, before.replacing([], new), sum(ref.rows for ref in new), 0.0, began)
 
 
@@ -144,7 +144,7 @@ def _committed(
 
 
 def recorded(move: Move, before: Manifest, queries: int, decided: float, adjusted: float) -> dict[str, Any]:
-    """What is told of an adjustment: cause, cost and the effect foretold. Loads are in milliseconds a batch. Some
+    """What is told of an adjustment: cause, cost and the effect predicted. Loads are in milliseconds a batch. Some
     batches later what was measured is added (`engine.balance_effects`).
     """
     times = neighbours(before.segments, before.batch)

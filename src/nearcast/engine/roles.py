@@ -22,8 +22,8 @@ import pyarrow as pa
 from nearcast.common.kinds import Kind
 from nearcast.engine.arrivals import Arrivals
 from nearcast.engine.batch import BatchPlan, write_segment
-from nearcast.engine.candidates import Candidates
 from nearcast.engine.op_resolution import Resolved
+from nearcast.engine.routing_view import RoutingView
 from nearcast.engine.settings import Settings
 from nearcast.engine.task import Task
 from nearcast.engine.task_result import AllWorkers, TaskResult
@@ -75,7 +75,7 @@ class StandingRole:
 
     kind: Kind
 
-    def wants(self, plan: BatchPlan, posts: Candidates) -> np.ndarray:
+    def wants(self, plan: BatchPlan, posts: RoutingView) -> np.ndarray:
         """Which of some posts on their way to the workers a subscription that stands may want."""
         return posts.may_match(plan, (self.kind.code,))
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 from nearcast.common.arrays import chunk
 from nearcast.common.post_schema import REJECTS as REJECTED
 from nearcast.engine.batch import BatchPlan, open_frequencies, placed_summary
-from nearcast.engine.candidates import Candidates
 from nearcast.engine.op_encoding import encode_ops, file_ops
 from nearcast.engine.op_packets import pack_ops
 from nearcast.engine.packets import POSTS, REJECTS, SEEN, by_worker, pack
 from nearcast.engine.post_copies import MARKS, matchers, spread
 from nearcast.engine.previous_table import LEAF
+from nearcast.engine.routing_view import RoutingView
 from nearcast.partitioning.routing_table import EVERYTHING, NO_WORDS
 from nearcast.reader.row_format import json_row, post_rows
 from nearcast.sources.derive.specs import derived
@@ -40,13 +40,13 @@ def route_posts(plan: BatchPlan, posts: pa.Table, order: int, drop: bool = True)
     terms, offsets = plan.tokenizer.terms(posts["text"])
     posts = derived(plan.root, plan.derives, posts, (terms, offsets), plan.tokenizer)
     lon, lat, ts = (chunk(posts[name]).to_numpy() for name in ("lon", "lat", "ts"))
-    router, former = plan.router, plan.former
-    prints = post_fingerprints(posts) if router.textual or router.hashes or former else NO_WORDS
+    router, previous = plan.router, plan.previous
+    prints = post_fingerprints(posts) if router.textual or router.hashes or previous else NO_WORDS
     leaves = router.store(lon, lat, terms, offsets, prints)
     cells = router.summary_cells(lon, lat)
     columns, summary = (lon, lat, terms, offsets), placed_summary(plan) if drop else EVERYTHING
     to = router.match(*columns, leaves, summary, cells)
-    marks = Candidates(cells, terms, offsets).marks(plan, drop, np.diff(to[0]) > 0 if router.shares else None)
+    marks = RoutingView(cells, terms, offsets).marks(plan, drop, np.diff(to[0]) > 0 if router.shares else None)
     posts = posts.append_column("leaf", pa.array(leaves)).append_column(MARKS, pa.array(marks))
     posts = posts.append_column("terms", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(terms)))
     owners = router.owners(workers)[leaves]
@@ -57,12 +57,12 @@ def route_posts(plan: BatchPlan, posts: pa.Table, order: int, drop: bool = True)
         seen["dropped"] = int((~some).sum())
     for packet in pack(SEEN, pa.table({name: [value] for name, value in seen.items()}), order):
         yield order % workers, packet
-    if router.textual or former is not None:
+    if router.textual or previous is not None:
         matched = matchers(router, workers, *to)
-        if former is not None:
-            old = former.table.store(*columns, prints)
+        if previous is not None:
+            old = previous.table.store(*columns, prints)
             posts = posts.append_column(LEAF, pa.array(old))
-            matched |= matchers(former.table, workers, *former.table.match(*columns, old, summary, cells))
+            matched |= matchers(previous.table, workers, *previous.table.match(*columns, old, summary, cells))
         yield from spread(plan, posts, prints, matched, order)
         return
     if seen["dropped"]:

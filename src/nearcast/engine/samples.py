@@ -15,7 +15,7 @@ from nearcast.engine.batch import BatchPlan, open_segments
 from nearcast.engine.noted_searches import asked_by, joined, no_queries, open_searches
 from nearcast.engine.op_encoding import encode_ops, file_ops
 from nearcast.engine.settings import Inputs
-from nearcast.partitioning.router_sample import CKQ, CRQ, Posts, Queries, Sample
+from nearcast.partitioning.router_sample import CKQ, CRQ, Queries, RouterSample, SampledPosts
 from nearcast.sources.op_records import normalise_ops
 from nearcast.sources.protocol import OPS, SAMPLE, SourceContext
 from nearcast.sources.records import posts_of
@@ -29,14 +29,14 @@ MOST = 200_000  # posts, and queries
 MOST_PARSED = 2_000  # queries given as SQL, at a millisecond each
 
 
-def post_sample(posts: pa.Table | None, tokenizer: Tokenizer) -> Posts:
+def post_sample(posts: pa.Table | None, tokenizer: Tokenizer) -> SampledPosts:
     """Normalised posts as columns; at most so many, evenly spread."""
     if posts is None or not len(posts):
         nothing = np.empty(0)
-        return Posts(nothing, nothing, np.empty(0, np.int64), np.empty(0, np.uint64), np.zeros(1, np.int64))
+        return SampledPosts(nothing, nothing, np.empty(0, np.int64), np.empty(0, np.uint64), np.zeros(1, np.int64))
     posts = posts.take(pa.array(spread_out(len(posts), MOST))) if len(posts) > MOST else posts
     lon, lat, ts = (chunk(posts[name]).to_numpy() for name in ("lon", "lat", "ts"))
-    return Posts(lon, lat, ts, *tokenizer.terms(posts["text"]))
+    return SampledPosts(lon, lat, ts, *tokenizer.terms(posts["text"]))
 
 
 def op_sample(
@@ -90,12 +90,12 @@ def sampled_ops(inputs: Inputs) -> pa.Table | None:
     return pa.concat_tables(parts, promote_options="permissive") if parts else None
 
 
-def own_sample(plan: BatchPlan) -> Sample:
+def own_sample(plan: BatchPlan) -> RouterSample:
     """Of a state: its newest posts, the subscriptions that stand, and the searches that were asked of late."""
-    return Sample(own_posts(plan), joined([own_queries(plan), open_searches(plan)[0]]))
+    return RouterSample(own_posts(plan), joined([own_queries(plan), open_searches(plan)[0]]))
 
 
-def own_posts(plan: BatchPlan) -> Posts:
+def own_posts(plan: BatchPlan) -> SampledPosts:
     parts, left = [], MOST
     for ref in sorted(plan.manifest.of(POSTS), key=lambda ref: -ref.max_ts):
         segment = PostSegment(plan.state.path(ref.name))
@@ -107,7 +107,7 @@ def own_posts(plan: BatchPlan) -> Posts:
         return post_sample(None, plan.tokenizer)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]))])
     lon, lat, ts, terms = (np.concatenate([getattr(part, n) for part in parts]) for n in ("lon", "lat", "ts", "terms"))
-    return Posts(lon, lat, ts, terms, offsets.astype(np.int64))
+    return SampledPosts(lon, lat, ts, terms, offsets.astype(np.int64))
 
 
 def own_queries(plan: BatchPlan) -> Queries:

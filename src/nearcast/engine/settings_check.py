@@ -37,7 +37,7 @@ def settings_for(state: StateDirectory, given: Mapping[str, Any]) -> Settings:
 
     Lengths of time and sizes are texts ("30d", "20GB") or numbers (microseconds, bytes).
     """
-    state.refuse_if_foreign()
+    state.refuse_if_not_a_state()
     known = {each.name for each in fields(Settings)}
     for name in given:
         if name not in known:
@@ -68,7 +68,7 @@ def check_fixed(state: StateDirectory, chosen: Mapping[str, Any], made_with: Map
     for name, value in made_with.items():
         if chosen.get(name, value) != value:
             raise BadInput(
-                f"{_spelt_option(name, chosen[name])}: {state.root} was made with {name.replace('_', ' ')} = "
+                f"{_spelled_option(name, chosen[name])}: {state.root} was made with {name.replace('_', ' ')} = "
                 f"{duration_text(value) if name == IDF_PERIOD else value}, and that cannot change; "
                 "leave the option out, or start a new state directory"
             )
@@ -95,7 +95,7 @@ def _made_with(state: StateDirectory) -> dict[str, Any]:
     return {name: settings[name] for name in FIXED if name in settings}
 
 
-def _spelt_option(name: str, value: Any) -> str:
+def _spelled_option(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return option_of(name) if value else "--fold-accents"
     return f"{option_of(name)} {duration_text(value) if name == IDF_PERIOD else value}"

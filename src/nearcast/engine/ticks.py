@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from nearcast.common.kernels.ticks import MOST_EMPTY
+from nearcast.common.kernels.tick_limits import MOST_EMPTY
 from nearcast.common.kinds import codes
 from nearcast.common.op_schema import BEGINNING, NEVER
 from nearcast.engine.arrivals import Arrivals

@@ -4,7 +4,7 @@ Numba keeps what it compiled in the user's cache directory. Without this every P
 the same functions at the same time, at its first batch. Each part runs the real code on a handful of posts, so that
 the kernels are compiled for just the arrays they will meet. What the first batches of range subscriptions call is
 compiled first, in two processes, and then what other kinds of subscriptions need that the run is known to meet
-(`foreseen`); everything else follows when the stream has had its first posts (`compiling`).
+(`forecast`); everything else follows when the stream has had its first posts (`compiling`).
 """
 
 import gc

@@ -16,7 +16,7 @@ from nearcast.engine.apply_ops import apply_ops
 from nearcast.engine.arrivals import ROUTED, Arrivals, admit
 from nearcast.engine.batch import BatchPlan
 from nearcast.engine.compaction import compact
-from nearcast.engine.keyword_lists import words_of_posts, words_of_searches, write_learnt
+from nearcast.engine.keyword_lists import words_of_posts, words_of_searches, write_learned
 from nearcast.engine.load_notes import observe, watched
 from nearcast.engine.new_words import new_words
 from nearcast.engine.op_packets import unpack_ops
@@ -25,7 +25,7 @@ from nearcast.engine.roles import Standing
 from nearcast.engine.task import Task
 from nearcast.engine.task_result import TaskResult
 from nearcast.engine.ticks import late_results
-from nearcast.partitioning.learned_words import Learnt
+from nearcast.partitioning.learned_words import LearnedWords
 from nearcast.storage.bundle import bundle_table
 from nearcast.storage.files import write_table
 from nearcast.storage.manifest import POSTS, RESULTS, SUBSCRIPTIONS, TERMS, WINDOW
@@ -168,7 +168,7 @@ def write_results(task: Task, results: list[Results]) -> None:
 def learn(task: Task, ops: Resolved | None, posts: Arrivals | None) -> None:
     """Note what routing and balancing will go by from the next batch on."""
     plan, result = task.plan, task.result
-    learned = [Learnt.nothing()]
+    learned = [LearnedWords.nothing()]
     if ops is not None and task.worker == 0:
         learned.append(words_of_searches(plan, ops.queries))
     if posts is not None:
@@ -178,4 +178,4 @@ def learn(task: Task, ops: Resolved | None, posts: Arrivals | None) -> None:
                 result.segments.append(observe(plan, task.worker, result.counts, posts.columns, stored))
         with result.timed("words"):
             learned.append(words_of_posts(plan, posts.columns, posts.leaves))
-    result.segments += write_learnt(plan, task.worker, Learnt.united(learned))
+    result.segments += write_learned(plan, task.worker, LearnedWords.united(learned))

@@ -22,7 +22,7 @@ _OPERATORS = ("AND", "OR", "NOT")
 _Fail = Callable[..., QueryError]
 
 
-class Tokenizer(Protocol):
+class TextTokenizer(Protocol):
     """What this module needs of `nearcast.common.text.tokenizer.Tokenizer`."""
 
     def tokens(self, text: str) -> list[tuple[str, int]]: ...
@@ -30,17 +30,17 @@ class Tokenizer(Protocol):
     def __hash__(self) -> int: ...
 
 
-def parse_contains(text: str, tokenizer: Tokenizer) -> Expression:
+def parse_contains(text: str, tokenizer: TextTokenizer) -> Expression:
     """The expression of a CONTAINS that stands alone, as in a column of bulk subscriptions."""
     return contains(text, String(text, (), Span(-1, len(text))), tokenizer)
 
 
-def parse_overlaps(text: str, tokenizer: Tokenizer) -> Expression:
+def parse_overlaps(text: str, tokenizer: TextTokenizer) -> Expression:
     """The same of an OVERLAPS."""
     return overlaps(text, String(text, (), Span(-1, len(text))), tokenizer)
 
 
-def contains(sql: str, string: String, tokenizer: Tokenizer) -> Expression:
+def contains(sql: str, string: String, tokenizer: TextTokenizer) -> Expression:
     """What CONTAINS `string` means; errors point into `sql`."""
     frames, words = [_Group()], _Words(sql, string, tokenizer)
     for piece, start, end in _pieces(string.text):
@@ -66,7 +66,7 @@ def contains(sql: str, string: String, tokenizer: Tokenizer) -> Expression:
     return frames[0].expression()
 
 
-def overlaps(sql: str, string: String, tokenizer: Tokenizer) -> Expression:
+def overlaps(sql: str, string: String, tokenizer: TextTokenizer) -> Expression:
     """What OVERLAPS `string` means."""
     words = _Words(sql, string, tokenizer)
     parts: dict[Expression, None] = {}
@@ -119,7 +119,7 @@ def _end(group: _Group, fail: _Fail, words: "_Words") -> None:
 class _Words:
     """Turns the words and phrases of one string into literals, and counts them."""
 
-    def __init__(self, sql: str, string: String, tokenizer: Tokenizer) -> None:
+    def __init__(self, sql: str, string: String, tokenizer: TextTokenizer) -> None:
         self._sql, self._string, self._tokenizer, self._count = sql, string, tokenizer, 0
 
     def failure(self, start: int, end: int) -> _Fail:

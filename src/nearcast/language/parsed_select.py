@@ -7,7 +7,7 @@ from typing import Any
 
 from nearcast.common.errors import QueryError
 from nearcast.common.geo.shapes import Region
-from nearcast.language.keywords import Tokenizer
+from nearcast.language.keywords import TextTokenizer
 from nearcast.language.messages import Span, pointed
 from nearcast.language.syntax import Argument, Clause, Number, Order, Select, span_of
 from nearcast.language.times import duration
@@ -21,7 +21,7 @@ class ParsedSelect:
     sql: str
     select: Select
     clauses: Mapping[str, Clause]
-    tokenizer: Tokenizer
+    tokenizer: TextTokenizer
     regions: Mapping[str, Region]
 
     def where(self) -> dict[str, Any]:

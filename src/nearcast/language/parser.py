@@ -9,7 +9,7 @@ from nearcast.common.geo.shapes import Region
 from nearcast.common.kinds import Kind
 from nearcast.common.queries import Statement
 from nearcast.language.grammar import PLAIN_WORDS
-from nearcast.language.keywords import Tokenizer
+from nearcast.language.keywords import TextTokenizer
 from nearcast.language.known_kinds import KnownKinds, known
 from nearcast.language.messages import either, nearest, pointed, shown
 from nearcast.language.parsed_select import ParsedSelect
@@ -21,7 +21,7 @@ _SHORT = 2_000  # characters, of texts that are remembered
 _REMEMBERED = 4_096  # texts
 
 
-def parse(sql: str, tokenizer: Tokenizer, regions: Mapping[str, Region] | None = None) -> Statement:
+def parse(sql: str, tokenizer: TextTokenizer, regions: Mapping[str, Region] | None = None) -> Statement:
     """What `sql` means; its words are cut by `tokenizer`, and `regions` are those that have been given a name.
 
     Raises QueryError, whose message points at the word, for anything that has no meaning or none yet.
@@ -38,7 +38,7 @@ def parse(sql: str, tokenizer: Tokenizer, regions: Mapping[str, Region] | None =
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _lasting(sql: str, tokenizer: Tokenizer, kinds: KnownKinds) -> Statement | None:
+def _lasting(sql: str, tokenizer: TextTokenizer, kinds: KnownKinds) -> Statement | None:
     """What `sql` means to these `kinds` whatever has a name, for as long as it is asked again; None where it is a
     mistake, or names a region.
     """
@@ -50,7 +50,7 @@ def _lasting(sql: str, tokenizer: Tokenizer, kinds: KnownKinds) -> Statement | N
     return None
 
 
-def _meaning(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[str, Region]) -> Statement:
+def _meaning(sql: str, select: Select, tokenizer: TextTokenizer, regions: Mapping[str, Region]) -> Statement:
     for call in select.calls:
         check_function(sql, call.name)
     role = _kind_asked(select).query

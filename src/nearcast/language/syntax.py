@@ -90,7 +90,7 @@ class Inside:
 
 
 @dataclass(frozen=True)
-class Words:
+class TextCondition:
     operator: str  # CONTAINS or OVERLAPS
     string: String
 
@@ -142,7 +142,7 @@ class Select:
     explain: bool
     approximate: Span | None  # of the word
     items: tuple[Item, ...] | None  # None for *
-    where: tuple[Inside | Words | During | Condition, ...]
+    where: tuple[Inside | TextCondition | During | Condition, ...]
     clauses: tuple[Clause, ...]
 
     @cached_property
@@ -316,8 +316,8 @@ class _Nodes(Transformer[Token, Any]):
     def inside(self, loc: Token, inside: Token, region: Operand) -> Inside:
         return Inside(Span(_span(loc).start, _span(inside).end), region)
 
-    def words(self, _text: Token, operator: Token, string: String) -> Words:
-        return Words(operator.upper(), string)
+    def words(self, _text: Token, operator: Token, string: String) -> TextCondition:
+        return TextCondition(operator.upper(), string)
 
     def after(self, time: Token, after: Token, moment: Any) -> During:
         return During(Span(_span(time).start, _span(after).end), (moment,))

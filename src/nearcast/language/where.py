@@ -8,19 +8,19 @@ from nearcast.common.expressions import And, Expression
 from nearcast.common.geo.shapes import Region
 from nearcast.common.queries import Predicate, Query, Scalar, TimeBound
 from nearcast.language.dnf import to_dnf
-from nearcast.language.keywords import Tokenizer, contains, overlaps
+from nearcast.language.keywords import TextTokenizer, contains, overlaps
 from nearcast.language.messages import pointed
 from nearcast.language.places import region_of
-from nearcast.language.syntax import Condition, Constant, During, Inside, Number, Select, String, Words
+from nearcast.language.syntax import Condition, Constant, During, Inside, Number, Select, String, TextCondition
 from nearcast.language.times import duration, moment
 
 _INT64 = 2**63
 
 
-def conditions(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[str, Region]) -> Query:
+def conditions(sql: str, select: Select, tokenizer: TextTokenizer, regions: Mapping[str, Region]) -> Query:
     """What `select` asks of a post; QueryError, pointing at the word, where that has no meaning."""
     region: Region | None = None
-    texts: list[Words] = []
+    texts: list[TextCondition] = []
     predicates: list[Predicate] = []
     times: dict[str, TimeBound] = {}
     for condition in select.where:
@@ -30,7 +30,7 @@ def conditions(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[
                     message = "a query has one region; join two into one POLYGON, or ask twice"
                     raise pointed(sql, span, message, "one loc INSIDE")
                 region = region_of(sql, node, regions)
-            case Words():
+            case TextCondition():
                 texts.append(condition)
             case During():
                 _add_times(sql, condition, times)
@@ -46,7 +46,7 @@ def conditions(sql: str, select: Select, tokenizer: Tokenizer, regions: Mapping[
     )
 
 
-def _expression(sql: str, texts: list[Words], tokenizer: Tokenizer) -> Expression | None:
+def _expression(sql: str, texts: list[TextCondition], tokenizer: TextTokenizer) -> Expression | None:
     """All the text conditions together; their number of alternatives is checked here, where it can be pointed at."""
     parts: list[Expression] = []
     for each in texts:

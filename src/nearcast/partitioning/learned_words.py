@@ -1,4 +1,4 @@
-"""What leaves have learnt: words of posts that their keyword lists had not (SSTD §4.2, "QT-tree maintenance").
+"""What leaves have learned: words of posts that their keyword lists had not (SSTD §4.2, "QT-tree maintenance").
 
 A router of SSTD adds the words of a post to the list of the leaf that it sends it to. Here a worker notes them with its
 batch and the commit unites them, so every router of the next batch has the same lists. Lists decide where posts are
@@ -16,7 +16,7 @@ ANYWHERE = -1  # in place of a leaf: a word that a search has asked for, which a
 
 
 @dataclass(frozen=True)
-class Learnt:
+class LearnedWords:
     """Pairs of leaf and term, sorted, each once, and in how many posts they were seen."""
 
     leaf: np.ndarray  # int32
@@ -27,11 +27,11 @@ class Learnt:
         return len(self.leaf)
 
     @classmethod
-    def nothing(cls) -> "Learnt":
+    def nothing(cls) -> "LearnedWords":
         return cls(np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.int64))
 
     @classmethod
-    def of(cls, leaf: np.ndarray, term: np.ndarray, count: np.ndarray | None = None) -> "Learnt":
+    def of(cls, leaf: np.ndarray, term: np.ndarray, count: np.ndarray | None = None) -> "LearnedWords":
         """From pairs in any order, those that come again added up; of each leaf at most the MOST frequent."""
         if not len(leaf):
             return cls.nothing()
@@ -43,7 +43,7 @@ class Learnt:
         return whole.take(whole.ranks() < MOST)
 
     @classmethod
-    def united(cls, parts: Sequence["Learnt"]) -> "Learnt":
+    def united(cls, parts: Sequence["LearnedWords"]) -> "LearnedWords":
         parts = [*parts, cls.nothing()]
         leaf, term, count = (np.concatenate([getattr(part, name) for part in parts]) for name in cls.names())
         return cls.of(leaf, term, count)
@@ -52,8 +52,8 @@ class Learnt:
     def names() -> tuple[str, str, str]:
         return "leaf", "term", "count"
 
-    def take(self, some: np.ndarray) -> "Learnt":
-        return Learnt(self.leaf[some], self.term[some], self.count[some])
+    def take(self, some: np.ndarray) -> "LearnedWords":
+        return LearnedWords(self.leaf[some], self.term[some], self.count[some])
 
     def ranks(self) -> np.ndarray:
         """The place of each pair among those of its leaf, the most frequent first, of equals the lower term."""
@@ -65,10 +65,10 @@ class Learnt:
         return out
 
 
-def lengthened(keywords: np.ndarray, starts: np.ndarray, more: Learnt) -> tuple[np.ndarray, np.ndarray]:
-    """(keywords, starts): the sorted lists with what was learnt, the most frequent words as far as there is room."""
+def lengthened(keywords: np.ndarray, starts: np.ndarray, more: LearnedWords) -> tuple[np.ndarray, np.ndarray]:
+    """(keywords, starts): the sorted lists with what was learned, the most frequent words as far as there is room."""
     leaves, sizes = len(starts) - 1, np.diff(starts)
-    known = Learnt(np.repeat(np.arange(leaves), sizes), np.asarray(keywords, np.uint64), np.zeros(len(keywords)))
+    known = LearnedWords(np.repeat(np.arange(leaves), sizes), np.asarray(keywords, np.uint64), np.zeros(len(keywords)))
     more = more.take(more.leaf >= 0)
     order = np.lexsort((np.arange(len(known) + len(more)) < len(known), *_pairs(known, more)))
     leaf, term = (each[order] for each in _pairs(known, more)[::-1])
@@ -82,5 +82,5 @@ def lengthened(keywords: np.ndarray, starts: np.ndarray, more: Learnt) -> tuple[
     return term[order], np.searchsorted(leaf[order], np.arange(leaves + 1)).astype(np.int64)
 
 
-def _pairs(known: Learnt, more: Learnt) -> tuple[np.ndarray, np.ndarray]:
+def _pairs(known: LearnedWords, more: LearnedWords) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate((known.term, more.term)), np.concatenate((known.leaf, more.leaf))

@@ -56,9 +56,9 @@ class _Known:
 
 @dataclass(frozen=True)
 class Move:
-    """A decision: from the loads `before` of the workers to those `after`, as far as can be foretold, at the cost of
+    """A decision: from the loads `before` of the workers to those `after`, as far as can be predicted, at the cost of
     `queries` that a worker must learn and of `posts` that are stored elsewhere from then on (estimates, by the cells
-    that change hands). `loads` are those foretold for the new partition, so that strategies can follow one another.
+    that change hands). `loads` are those predicted for the new partition, so that strategies can follow one another.
     `gradual` is a partition made anew, which subscriptions that stand already come to follow later (PS2Stream §V-B).
     """
 

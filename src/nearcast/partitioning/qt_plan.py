@@ -16,7 +16,7 @@ import numpy as np
 from nearcast.partitioning.cost_model import Prices
 from nearcast.partitioning.kernels.query_counts import PARTS
 from nearcast.partitioning.partition import BY_POST
-from nearcast.partitioning.qt_split import GAIN, Node, Planter, grow, leaves, plant
+from nearcast.partitioning.qt_split import GAIN, Planter, SplitNode, grow, leaves, plant
 
 SMALL = 1e-3  # of the root's work: a node below is not split by text
 STEP = 1e-3  # of its own work, that the next textual split of a node must gain
@@ -32,10 +32,12 @@ class _Choices:
     best: np.ndarray
     textual: np.ndarray
     spatial: list[tuple[int, ...] | None]
-    order: list[Node]  # of textual splits: the nodes split, one after the other; the first stands for the node itself
+    order: list[
+        SplitNode
+    ]  # of textual splits: the nodes split, one after the other; the first stands for the node itself
 
 
-def best_plan(planter: Planter, theta: int, planned: int = PLANNED) -> Node:
+def best_plan(planter: Planter, theta: int, planned: int = PLANNED) -> SplitNode:
     """The root of the tree with at most θ leaves, four from each split, and the least work. Splits that gain nothing
     are spent on the heaviest squares all the same: more leaves are easier to balance.
     """
@@ -50,14 +52,14 @@ def best_plan(planter: Planter, theta: int, planned: int = PLANNED) -> Node:
     return root if few is planter else regrown(planter, planter.root(), root)
 
 
-def spatial_leaves(root: Node) -> list[Node]:
+def spatial_leaves(root: SplitNode) -> list[SplitNode]:
     """The leaves that are not of a textual split."""
     if not root.children:
         return [root]
     return [] if root.cut == BY_POST else [leaf for child in root.children for leaf in spatial_leaves(child)]
 
 
-def regrown(planter: Planter, node: Node, plan: Node) -> Node:
+def regrown(planter: Planter, node: SplitNode, plan: SplitNode) -> SplitNode:
     """A node with all of the posts, split as the plan's was: space alike, text as often."""
     if plan.children and plan.cut == BY_POST:
         _, order = text_sequence(planter, node, planter.prices(node), _splits(plan), step=0.0)
@@ -67,11 +69,11 @@ def regrown(planter: Planter, node: Node, plan: Node) -> Node:
     return node
 
 
-def _splits(node: Node) -> int:
+def _splits(node: SplitNode) -> int:
     return (1 if node.children else 0) + sum(_splits(child) for child in node.children)
 
 
-def _weigh(planter: Planter, node: Node, splits: int, small: float, choices: dict[int, _Choices]) -> None:
+def _weigh(planter: Planter, node: SplitNode, splits: int, small: float, choices: dict[int, _Choices]) -> None:
     for child in node.children:
         _weigh(planter, child, splits, small, choices)
     shared = np.full(splits, np.inf)
@@ -79,7 +81,7 @@ def _weigh(planter: Planter, node: Node, splits: int, small: float, choices: dic
     if node.children:
         shared, parts = share_out([choices[id(child)].best for child in node.children], splits - 1)
     works: list[float] = [node.work]
-    order: list[Node] = []
+    order: list[SplitNode] = []
     if node.work > small and splits:
         prices = planter.prices(node)
         floor = len(node.posts) * prices.post(np.zeros(len(prices.coefficients)))  # that no textual split goes below
@@ -94,15 +96,15 @@ def _weigh(planter: Planter, node: Node, splits: int, small: float, choices: dic
 
 
 def text_sequence(
-    planter: Planter, node: Node, prices: Prices, splits: int, step: float = STEP
-) -> tuple[list[float], list[Node]]:
+    planter: Planter, node: SplitNode, prices: Prices, splits: int, step: float = STEP
+) -> tuple[list[float], list[SplitNode]]:
     """The work of a node after 0, 1, ... textual splits, as far as they gain, and the nodes that were split. The first
     of them stands for the node itself, which is left as it is.
     """
-    top = Node(node.level, node.x, node.y, node.posts, node.work, BY_POST)
+    top = SplitNode(node.level, node.x, node.y, node.posts, node.work, BY_POST)
     heap, number = [(-top.work, 0, top)], 1
     works: list[float] = [node.work]
-    order: list[Node] = []
+    order: list[SplitNode] = []
     while heap and len(order) < splits:
         split = heapq.heappop(heap)[-1]
         children = planter.by_text(split, prices)
@@ -137,7 +139,7 @@ def share_out(curves: list[np.ndarray], splits: int) -> tuple[np.ndarray, list[t
     return best, parts
 
 
-def _realise(node: Node, splits: int, choices: dict[int, _Choices]) -> None:
+def _realise(node: SplitNode, splits: int, choices: dict[int, _Choices]) -> None:
     """Give a node the children that its budget is best spent on."""
     chosen = choices[id(node)]
     budgets = chosen.spatial[splits]

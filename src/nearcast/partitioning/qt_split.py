@@ -11,7 +11,7 @@ from nearcast.partitioning.cost_model import Prices
 from nearcast.partitioning.kernels.query_counts import PARTS, known_words, split_by_increment
 from nearcast.partitioning.partition import BY_POST, SPACE
 from nearcast.partitioning.query_statistics import Statistics
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.sample_tally import CELLS
 from nearcast.storage.subscriptions.rows import take_lists
 
@@ -20,7 +20,7 @@ GAIN = 1e-9  # of a node's work, below which a textual split is not worth its le
 
 
 @dataclass
-class Node:
+class SplitNode:
     """A square of J and the posts in it that this node has, by number. `cut` says how its children came about."""
 
     level: int
@@ -29,7 +29,7 @@ class Node:
     posts: np.ndarray
     work: float = 0.0
     cut: int = SPACE
-    children: list["Node"] = field(default_factory=list)
+    children: list["SplitNode"] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Planter:
     offsets: np.ndarray
 
     @classmethod
-    def of(cls, sample: Sample, j: Statistics) -> "Planter":
+    def of(cls, sample: RouterSample, j: Statistics) -> "Planter":
         posts = sample.posts
         cells = grid_leaves(frozen(posts.lon), frozen(posts.lat), frozen(np.array(j.extent)), CELLS)
         offsets = frozen(np.asarray(posts.offsets, np.int64))
@@ -60,8 +60,8 @@ class Planter:
         words, offsets = take_lists(self.words, self.offsets, kept)
         return Planter(self.j, self.cells[kept], frozen(words), frozen(offsets))
 
-    def root(self) -> Node:
-        return self._weighed(Node(0, 0, 0, frozen(np.arange(len(self.cells)))))
+    def root(self) -> SplitNode:
+        return self._weighed(SplitNode(0, 0, 0, frozen(np.arange(len(self.cells)))))
 
     def quadrants(self, posts: np.ndarray, level: int) -> np.ndarray:
         """Which quadrant of its square of `level` each post is in, row by row from the south-west."""
@@ -69,14 +69,14 @@ class Planter:
         x, y = self.cells[posts] % CELLS, self.cells[posts] // CELLS
         return 2 * (y >> shift & 1) + (x >> shift & 1)
 
-    def by_space(self, node: Node) -> list[Node]:
+    def by_space(self, node: SplitNode) -> list[SplitNode]:
         """Four children of equal size; none where J or the grid ends."""
         if node.level >= min(BITS, self.j.depth):
             return []
         quadrant = self.quadrants(node.posts, node.level)
         return [
             self._weighed(
-                Node(
+                SplitNode(
                     node.level + 1,
                     2 * node.x + part % 2,
                     2 * node.y + part // 2,
@@ -86,7 +86,7 @@ class Planter:
             for part in range(PARTS)
         ]
 
-    def by_text(self, node: Node, prices: Prices | None = None) -> list[Node]:
+    def by_text(self, node: SplitNode, prices: Prices | None = None) -> list[SplitNode]:
         """Up to four children on the same square; none where one would have everything."""
         prices = prices or self.prices(node)
         part = split_by_increment(
@@ -96,9 +96,9 @@ class Planter:
         groups = [group for group in groups if len(group)]
         if len(groups) < 2:
             return []
-        return [Node(node.level, node.x, node.y, group, self._work(prices, group)) for group in groups]
+        return [SplitNode(node.level, node.x, node.y, group, self._work(prices, group)) for group in groups]
 
-    def split(self, node: Node, ways: str) -> bool:
+    def split(self, node: SplitNode, ways: str) -> bool:
         """Give a node its children, if it can have any: those with less work in all, spatial ones among equals."""
         spatial = self.by_space(node) if ways != "text" else []
         textual = self.by_text(node) if ways != "space" else []
@@ -110,10 +110,10 @@ class Planter:
             node.cut, node.children = SPACE, spatial
         return bool(node.children)
 
-    def prices(self, node: Node) -> Prices:
+    def prices(self, node: SplitNode) -> Prices:
         return Prices.of(self.j, node.level, node.x, node.y)
 
-    def _weighed(self, node: Node) -> Node:
+    def _weighed(self, node: SplitNode) -> SplitNode:
         node.work = self._work(self.prices(node), node.posts)
         return node
 
@@ -121,22 +121,22 @@ class Planter:
         return len(posts) * prices.post(prices.hits(posts, self.words, self.offsets))
 
 
-def total(nodes: list[Node]) -> float:
+def total(nodes: list[SplitNode]) -> float:
     return sum(node.work for node in nodes)
 
 
-def leaves(root: Node) -> list[Node]:
+def leaves(root: SplitNode) -> list[SplitNode]:
     return [leaf for child in root.children for leaf in leaves(child)] if root.children else [root]
 
 
-def plant(planter: Planter, theta: int, ways: str = "greedy") -> Node:
+def plant(planter: Planter, theta: int, ways: str = "greedy") -> SplitNode:
     """Algorithm 1."""
     root = planter.root()
     grow(planter, [root], theta, ways)
     return root
 
 
-def grow(planter: Planter, nodes: list[Node], theta: int, ways: str) -> None:
+def grow(planter: Planter, nodes: list[SplitNode], theta: int, ways: str) -> None:
     """Split the heaviest of these nodes, or of what becomes of them, until there are θ. Nodes of equal work
     are split from the root down, so that without any work the tree is a grid.
     """

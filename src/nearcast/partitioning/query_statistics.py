@@ -18,7 +18,7 @@ from nearcast.common.op_schema import NEVER
 from nearcast.partitioning.cell_distribution import Spread
 from nearcast.partitioning.kernels.cell_sums import box_rectangles
 from nearcast.partitioning.kernels.query_counts import first_cell, keyword_sets, known_words, touched
-from nearcast.partitioning.router_sample import CKQ, CRQ, SKQ, SRQ, STQ, TYPES, Posts, Queries, Sample
+from nearcast.partitioning.router_sample import CKQ, CRQ, SKQ, SRQ, STQ, TYPES, Queries, RouterSample, SampledPosts
 from nearcast.partitioning.sample_tally import Extent, extent_of
 
 DEPTH = 10  # of J: the finest level has 1024 by 1024 cells
@@ -47,7 +47,7 @@ class Statistics:
 
     @classmethod
     def of(
-        cls, sample: Sample, extent: Extent | None = None, depth: int = DEPTH, word_depth: int = WORD_DEPTH
+        cls, sample: RouterSample, extent: Extent | None = None, depth: int = DEPTH, word_depth: int = WORD_DEPTH
     ) -> "Statistics":
         """J of a sample: every query that touches a cell, counted."""
         extent = extent or extent_of(sample)
@@ -204,7 +204,7 @@ def _probabilities(spread: Spread, kind: int, level: int, x: int, y: int) -> np.
     return sums / max(float(weight.sum()), 1e-300)
 
 
-def _span(posts: Posts) -> float:
+def _span(posts: SampledPosts) -> float:
     """Seconds; at least one, for posts that all came at once."""
     return max(float(posts.ts.max() - posts.ts.min()) / SECOND, 1.0) if len(posts) else 1.0
 
@@ -216,7 +216,7 @@ def _rounded(life: np.ndarray) -> np.ndarray:
     return np.where(life == NEVER, NEVER, np.minimum((life // unit) * unit + unit // 2, NEVER - 1))
 
 
-def _post_pyramid(posts: Posts, extent: Extent, depth: int) -> np.ndarray:
+def _post_pyramid(posts: SampledPosts, extent: Extent, depth: int) -> np.ndarray:
     side = 1 << depth
     at = grid_leaves(frozen(posts.lon), frozen(posts.lat), frozen(np.array(extent)), side)
     counts = np.bincount(at, minlength=side * side).astype(np.float64)
@@ -235,7 +235,9 @@ def _query_pyramid(rows: np.ndarray, rectangles: np.ndarray, types: np.ndarray, 
     return np.concatenate([level.reshape(len(TYPES), -1) for level in levels], axis=1)
 
 
-def _search_boxes(sample: Sample, extent: Extent, depth: int, posts: np.ndarray, sets: _KeywordSets) -> np.ndarray:
+def _search_boxes(
+    sample: RouterSample, extent: Extent, depth: int, posts: np.ndarray, sets: _KeywordSets
+) -> np.ndarray:
     """The boxes of the queries, with those of the nearest grown to where k posts are expected."""
     queries = sample.queries
     boxes = np.array(queries.boxes, np.float64).reshape(-1, 4)
@@ -261,7 +263,7 @@ def _search_boxes(sample: Sample, extent: Extent, depth: int, posts: np.ndarray,
     return boxes
 
 
-def _selectivity(sample: Sample, sets: _KeywordSets) -> np.ndarray:
+def _selectivity(sample: RouterSample, sets: _KeywordSets) -> np.ndarray:
     """The share of posts that each query's words are expected in, words being independent of each other."""
     vocabulary = np.unique(sets.terms)
     offsets = frozen(np.asarray(sample.posts.offsets, np.int64))

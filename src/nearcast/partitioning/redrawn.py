@@ -21,7 +21,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Node:
+class DrawnNode:
     """`first` is the number of its first leaf in the partition it comes from, -1 for a new one."""
 
     kind: int
@@ -32,19 +32,19 @@ class Node:
         """A worker's part of the load."""
         return sum(leaf.share for leaf in self.leaves if leaf.owner == worker)
 
-    def given(self, moved: Collection[int], to: int) -> "Node":
+    def given(self, moved: Collection[int], to: int) -> "DrawnNode":
         """The same with some leaves, by their numbers, in other hands."""
         leaves = [replace(leaf, owner=to) if self.first + i in moved else leaf for i, leaf in enumerate(self.leaves)]
-        return Node(self.kind, tuple(leaves))
+        return DrawnNode(self.kind, tuple(leaves))
 
 
-def plain(owner: int) -> Node:
+def plain(owner: int) -> DrawnNode:
     """A node of space with its one leaf."""
-    return Node(SPACE, (Leaf(owner, NO_WORDS, 1.0),))
+    return DrawnNode(SPACE, (Leaf(owner, NO_WORDS, 1.0),))
 
 
 class Redrawn:
-    """`nodes` are those of the partition, then those added; `cell_load` is foretold to stay as it is, and `loaded` are
+    """`nodes` are those of the partition, then those added; `cell_load` is predicted to stay as it is, and `loaded` are
     the cells that have any.
     """
 
@@ -55,14 +55,14 @@ class Redrawn:
         self.node = partition.node.copy()
         self.nodes = old_nodes(partition, loads)
 
-    def add(self, cells: np.ndarray, node: Node) -> int:
+    def add(self, cells: np.ndarray, node: DrawnNode) -> int:
         """Give cells (a mask, or their numbers) to a new node."""
         self.node[cells] = len(self.nodes)
         self.nodes.append(node)
         return len(self.nodes) - 1
 
     def finished(self) -> tuple[Partition, np.ndarray]:
-        """The new partition, without nodes that have no cells any more, and the load foretold for its leaves."""
+        """The new partition, without nodes that have no cells any more, and the load predicted for its leaves."""
         held = np.zeros(len(self.nodes), np.bool_)
         held[self.node] = True
         kept, node = np.flatnonzero(held), self.node
@@ -92,13 +92,13 @@ class Redrawn:
 
 def move_of(old: Partition, loads: Loads, new: Partition, load: np.ndarray, strategy: str, cause: str) -> Move:
     """The move from one partition to another, whose leaves will have this load."""
-    foretold = replace(loads, leaf_load=load)
-    queries, posts = transferred(old, loads, new, foretold)
+    predicted = replace(loads, leaf_load=load)
+    queries, posts = transferred(old, loads, new, predicted)
     before, after = worker_loads(old, loads.leaf_load), worker_loads(new, load)
-    return Move(strategy, cause, new, foretold, queries, posts, before, after)
+    return Move(strategy, cause, new, predicted, queries, posts, before, after)
 
 
-def transferred(old: Partition, loads: Loads, new: Partition, foretold: Loads) -> tuple[float, float]:
+def transferred(old: Partition, loads: Loads, new: Partition, predicted: Loads) -> tuple[float, float]:
     """Queries and posts that come to workers which did not have them, by the workers' shares of each cell."""
     busy = loads.busy
     at = old.node[busy].astype(np.int64) * new.nodes + new.node[busy]
@@ -106,7 +106,7 @@ def transferred(old: Partition, loads: Loads, new: Partition, foretold: Loads) -
     pairs = np.flatnonzero(queries + posts)
     queries, posts, before, after = queries[pairs], posts[pairs], pairs // new.nodes, pairs % new.nodes
     old_queries, old_posts = _held(old, loads)
-    new_queries, new_posts = _held(new, foretold)
+    new_queries, new_posts = _held(new, predicted)
     come = np.maximum(new_queries[after] - old_queries[before], 0.0).sum(axis=1) @ queries
     stored = np.maximum(new_posts[after] - old_posts[before], 0.0).sum(axis=1) @ posts
     return float(come), float(stored)
@@ -124,7 +124,7 @@ def _held(partition: Partition, loads: Loads) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def old_nodes(partition: Partition, loads: Loads) -> list[Node]:
+def old_nodes(partition: Partition, loads: Loads) -> list[DrawnNode]:
     share = leaf_shares(partition, loads)
     starts = partition.keyword_starts if len(partition.keyword_starts) > 1 else np.zeros(partition.leaves + 1, np.int64)
     out = []
@@ -133,5 +133,5 @@ def old_nodes(partition: Partition, loads: Loads) -> list[Node]:
             Leaf(int(partition.owner[i]), partition.keywords[starts[i] : starts[i + 1]], float(share[i]))
             for i in range(first, last)
         ]
-        out.append(Node(int(kind), tuple(leaves), int(first)))
+        out.append(DrawnNode(int(kind), tuple(leaves), int(first)))
     return out

@@ -9,7 +9,7 @@ TYPES = ("srq", "skq", "stq", "crq", "ckq", "ctq")
 
 
 @dataclass(frozen=True)
-class Posts:
+class SampledPosts:
     """`terms[offsets[i]:offsets[i + 1]]` are the words of post i, 0 being the boundary before tags; `ts` is in
     microseconds.
     """
@@ -44,8 +44,8 @@ class Queries:
 
 
 @dataclass(frozen=True)
-class Sample:
+class RouterSample:
     """Empty columns are fine: a router can be built from nothing."""
 
-    posts: Posts
+    posts: SampledPosts
     queries: Queries

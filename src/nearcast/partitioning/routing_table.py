@@ -32,7 +32,7 @@ from nearcast.partitioning.kernels.routing import (
     store_leaves,
     unknown_words,
 )
-from nearcast.partitioning.learned_words import ANYWHERE, Learnt, lengthened
+from nearcast.partitioning.learned_words import ANYWHERE, LearnedWords, lengthened
 from nearcast.partitioning.partition import BY_POST, BY_QUERY, Partition
 from nearcast.partitioning.router_sample import Queries
 from nearcast.storage.bundle import bundle_table, open_bundle
@@ -159,20 +159,20 @@ class RoutingTable:
             frozen(cells), _as(summary, np.uint64),
         )  # fmt: skip
 
-    def learnt(self, terms: np.ndarray, offsets: np.ndarray, stored: np.ndarray) -> Learnt:
+    def learned(self, terms: np.ndarray, offsets: np.ndarray, stored: np.ndarray) -> LearnedWords:
         """What posts teach the leaves that store them, where their words decide (SSTD §4.2): the words that are
         asked for and that the leaf has not had, with the number of posts. Cost: some 10 ns a word.
         """
         if not self.roams or not len(stored):
-            return Learnt.nothing()
+            return LearnedWords.nothing()
         nodes = frozen(self.node_of_leaf[stored])
-        return Learnt.of(
+        return LearnedWords.of(
             *unknown_words(
                 _as(stored, np.int32), nodes, self._kind, self._first, *_posts(terms, offsets), self._words, self._asked
             )
         )
 
-    def taught(self, more: Learnt) -> "RoutingTable":
+    def taught(self, more: LearnedWords) -> "RoutingTable":
         """The same table with longer keyword lists. Who keeps what stays, and with it the layout."""
         known = (more.leaf == ANYWHERE) | (more.leaf < self.leaves)
         if known.any():

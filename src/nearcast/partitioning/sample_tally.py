@@ -8,7 +8,7 @@ import numpy as np
 from nearcast.common.arrays import frozen
 from nearcast.common.kernels.grid import grid_leaves
 from nearcast.partitioning.kernels.cell_sums import box_rectangles
-from nearcast.partitioning.router_sample import Posts, Queries, Sample
+from nearcast.partitioning.router_sample import Queries, RouterSample, SampledPosts
 
 CELLS = 1024  # a side of the fine grid; a power of two, so that quadtrees end on its lines
 WORLD = (-180.0, -90.0, 360.0, 180.0)
@@ -17,7 +17,7 @@ Extent = tuple[float, float, float, float]
 Rectangle = tuple[int, int, int, int]  # x0, y0, x1, y1: the cells with x0 <= x < x1 and y0 <= y < y1
 
 
-def extent_of(sample: Sample) -> Extent:
+def extent_of(sample: RouterSample) -> Extent:
     """(west, south, width, height) of the posts; the world, if there are none."""
     lon, lat = sample.posts.lon, sample.posts.lat
     if not len(lon):
@@ -26,7 +26,7 @@ def extent_of(sample: Sample) -> Extent:
     return west, south, max(float(lon.max()) - west, 1e-6), max(float(lat.max()) - south, 1e-6)
 
 
-def cells_of(posts: Posts, extent: Extent, cells: int) -> np.ndarray:
+def cells_of(posts: SampledPosts, extent: Extent, cells: int) -> np.ndarray:
     """The cell of each post."""
     return grid_leaves(frozen(posts.lon), frozen(posts.lat), frozen(np.array(extent)), cells)
 
@@ -71,7 +71,7 @@ class Tally:
     rectangles: np.ndarray
 
     @classmethod
-    def of(cls, sample: Sample, cells: int = CELLS) -> "Tally":
+    def of(cls, sample: RouterSample, cells: int = CELLS) -> "Tally":
         extent = extent_of(sample)
         _, rectangles = rectangles_of(sample.queries, extent, cells)
         return cls(extent, cells, cells_of(sample.posts, extent, cells), rectangles)

@@ -13,15 +13,15 @@ from nearcast.common.arrays import frozen
 from nearcast.partitioning.kernels.word_division import by_load, postings
 from nearcast.partitioning.partition import BY_QUERY, SPACE, Partition
 from nearcast.partitioning.sample_tally import CELLS
-from nearcast.partitioning.worker_load import Part, Traffic
+from nearcast.partitioning.worker_load import LoadPart, Traffic
 
-Divide = Callable[[Traffic, Part, int], list[Part]]
+Divide = Callable[[Traffic, LoadPart, int], list[LoadPart]]
 
 
 class FiledWords:
     """The words that a part's queries are filed under, and where they occur in its posts."""
 
-    def __init__(self, traffic: Traffic, part: Part) -> None:
+    def __init__(self, traffic: Traffic, part: LoadPart) -> None:
         keys = traffic.pairs(part.queries)[1]
         self.words, self.filed = np.unique(keys, return_counts=True)
         if part.words is not None:
@@ -37,7 +37,7 @@ class FiledWords:
         return frozen(np.argsort(-weight, kind="stable"))
 
 
-def by_metric(traffic: Traffic, part: Part, parts: int) -> list[Part]:
+def by_metric(traffic: Traffic, part: LoadPart, parts: int) -> list[LoadPart]:
     at = FiledWords(traffic, part)
     costs = traffic.costs
     alone = costs.c1 * at.frequency * at.filed + costs.c2 * at.frequency + costs.query * at.filed
@@ -57,7 +57,7 @@ def by_metric(traffic: Traffic, part: Part, parts: int) -> list[Part]:
     return traffic.divided(part, at.words, owner, parts)
 
 
-def partition_of(name: str, traffic: Traffic, parts: list[Part], owner: np.ndarray, workers: int) -> Partition:
+def partition_of(name: str, traffic: Traffic, parts: list[LoadPart], owner: np.ndarray, workers: int) -> Partition:
     """The partition with these leaves, those of one rectangle following each other, the first of them first."""
     node_of = np.zeros((CELLS, CELLS), np.int32)
     first: list[int] = []

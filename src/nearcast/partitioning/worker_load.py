@@ -15,7 +15,7 @@ from nearcast.common.arrays import frozen
 from nearcast.common.kernels.grid import grid_leaves
 from nearcast.partitioning.kernels.query_counts import known_words
 from nearcast.partitioning.kernels.word_division import inside, sent_posts, wanted_posts
-from nearcast.partitioning.router_sample import CRQ, CTQ, Posts, Queries, Sample
+from nearcast.partitioning.router_sample import CRQ, CTQ, Queries, RouterSample, SampledPosts
 from nearcast.partitioning.sample_tally import CELLS, Extent, Rectangle, extent_of, rectangles_of
 from nearcast.storage.subscriptions.kernels.register import key_terms
 from nearcast.storage.subscriptions.rows import take_lists
@@ -24,7 +24,7 @@ MOST = 100_000  # posts, and queries, that a plan is made with
 
 
 @dataclass(frozen=True)
-class Costs:
+class LoadCosts:
     """c1 to c4 in microseconds, as measured on this system (2 cores of a small virtual machine, queries Q1 and Q2 of
     PS2Stream §VI-A): checking a post against one more subscription of the index, carrying a post to a worker and
     looking it up, filing a subscription, ending one. `deletions` is |Q deleted| / |Q|; as many go as come (§VI-A).
@@ -43,17 +43,19 @@ class Costs:
     def load(self, posts: float, queries: float) -> float:
         return self.c1 * posts * queries + self.c2 * posts + self.query * queries
 
-    def scaled(self, posts: float, queries: float) -> "Costs":
+    def scaled(self, posts: float, queries: float) -> "LoadCosts":
         """What one post and one query cost that stand for so many."""
-        return Costs(self.c1 * posts * queries, self.c2 * posts, self.c3 * queries, self.c4 * queries, self.deletions)
+        return LoadCosts(
+            self.c1 * posts * queries, self.c2 * posts, self.c3 * queries, self.c4 * queries, self.deletions
+        )
 
 
-MEASURED = Costs()
+MEASURED = LoadCosts()
 CANDIDATE, MATCH = 0.05, 1.0  # microseconds: to check a candidate that the index has found, to write a match: estimates
 
 
 @dataclass(frozen=True)
-class Part:
+class LoadPart:
     """Posts and queries of a rectangle of cells, by number, and the words (of `keys`) that it is for: None for all. The
     first part of a rectangle has the queries without words. `sent` are the posts that reach it, and `load` is that of
     Definition 1.
@@ -77,7 +79,7 @@ class Traffic:
     """
 
     extent: Extent
-    costs: Costs
+    costs: LoadCosts
     vocabulary: np.ndarray
     x: np.ndarray
     y: np.ndarray
@@ -90,7 +92,7 @@ class Traffic:
     everything: tuple[int, int]  # the numbers of posts and of queries
 
     @classmethod
-    def of(cls, sample: Sample, costs: Costs, most: int = MOST) -> "Traffic":
+    def of(cls, sample: RouterSample, costs: LoadCosts, most: int = MOST) -> "Traffic":
         """Of the standing range and term queries, those of Definition 2; of all, if none stands. Of many posts or
         queries as many as `most`, spread evenly, stand for the rest.
         """
@@ -128,12 +130,12 @@ class Traffic:
             (len(posts), len(queries)),
         )
 
-    def whole(self) -> Part:
+    def whole(self) -> LoadPart:
         """Everything, in one part."""
         posts, queries = (frozen(np.arange(count)) for count in self.everything)
         return self.part((0, 0, CELLS, CELLS), posts, queries)
 
-    def part(self, rectangle: Rectangle, posts: np.ndarray, queries: np.ndarray, by_text: bool = False) -> Part:
+    def part(self, rectangle: Rectangle, posts: np.ndarray, queries: np.ndarray, by_text: bool = False) -> LoadPart:
         """All of the text in a rectangle: those of the posts that lie in it, those of the queries that touch it."""
         mine, touching = inside(posts, self.x, self.y, queries, self.rectangles, *rectangle)
         mine, touching = frozen(mine), frozen(touching)
@@ -148,14 +150,14 @@ class Traffic:
             len(self.vocabulary),
         )
         load = self.costs.load(len(wanted), len(touching))
-        return Part(rectangle, mine, frozen(wanted), touching, load, by_text=by_text)
+        return LoadPart(rectangle, mine, frozen(wanted), touching, load, by_text=by_text)
 
     def pairs(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(query, word) under which they are filed."""
         keys, offsets = take_lists(self.keys, self.key_offsets, queries)
         return np.repeat(queries, np.diff(offsets)), keys
 
-    def divided(self, part: Part, words: np.ndarray, part_of_word: np.ndarray, parts: int) -> list[Part]:
+    def divided(self, part: LoadPart, words: np.ndarray, part_of_word: np.ndarray, parts: int) -> list[LoadPart]:
         """A part whose words are dealt out: `part_of_word` is that of each of `words`."""
         part_of = np.full(len(self.vocabulary), -1, np.int64)
         part_of[words] = part_of_word
@@ -177,7 +179,7 @@ class Traffic:
             load = self.costs.load(len(mine), len(queries))
             own = np.sort(words[part_of_word == number])
             mine = frozen(mine)
-            out.append(Part(part.rectangle, mine, mine, frozen(queries), load, own, first, part.by_text))
+            out.append(LoadPart(part.rectangle, mine, mine, frozen(queries), load, own, first, part.by_text))
         return out
 
 
@@ -189,9 +191,9 @@ def _few(rows: np.ndarray, most: int) -> np.ndarray:
     return rows[:: int(_share(len(rows), most))]
 
 
-def _posts(posts: Posts, rows: np.ndarray) -> Posts:
+def _posts(posts: SampledPosts, rows: np.ndarray) -> SampledPosts:
     terms, offsets = take_lists(posts.terms, np.asarray(posts.offsets, np.int64), rows)
-    return Posts(posts.lon[rows], posts.lat[rows], posts.ts[rows], terms, offsets)
+    return SampledPosts(posts.lon[rows], posts.lat[rows], posts.ts[rows], terms, offsets)
 
 
 def _taken(queries: Queries, rows: np.ndarray) -> Queries:

@@ -10,8 +10,8 @@ from nearcast.common.arrays import arrow
 from nearcast.storage.term_table import TermTable
 
 
-def spelt_words(tables: Sequence[TermTable], terms: np.ndarray) -> pa.StringArray:
-    """As `spelt`, of many terms."""
+def words_of_terms(tables: Sequence[TermTable], terms: np.ndarray) -> pa.StringArray:
+    """As `spelled`, of many terms."""
     words = pa.nulls(len(terms), pa.string())
     for table in tables:
         if not len(table.term) or not words.null_count:
@@ -24,7 +24,7 @@ def spelt_words(tables: Sequence[TermTable], terms: np.ndarray) -> pa.StringArra
     return words
 
 
-def spelt(tables: Sequence[TermTable], terms: np.ndarray) -> list[str]:
+def spelled(tables: Sequence[TermTable], terms: np.ndarray) -> list[str]:
     """The word of each term; a name made of its number where no table has it."""
     words: list[str | None] = [None] * len(terms)
     missing = np.arange(len(terms))

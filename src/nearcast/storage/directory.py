@@ -32,13 +32,13 @@ class StateDirectory:
     def create(self, settings: dict[str, Any]) -> Manifest:
         """Make an empty state, unless there is one already."""
         if not self.exists():
-            self.refuse_if_foreign()
+            self.refuse_if_not_a_state()
             for folder in (self.manifests, self.segments, self.inbox, self.source, self.spool):
                 folder.mkdir(parents=True, exist_ok=True)
             create_exclusively(path_of(self.manifests, 0), Manifest(settings=settings).to_json())
         return self.newest()
 
-    def refuse_if_foreign(self) -> None:
+    def refuse_if_not_a_state(self) -> None:
         """A directory that holds something else is left alone."""
         if self.root.exists() and not self.manifests.exists():
             if not self.root.is_dir():

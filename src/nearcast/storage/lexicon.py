@@ -28,7 +28,7 @@ class Lexicon:
         return len(self._terms)
 
     def numbers(self, terms: np.ndarray, spell: Speller) -> np.ndarray:
-        """The number of each term; LEFT_OUT for those that are not counted, and for the boundary. New ones are spelt
+        """The number of each term; LEFT_OUT for those that are not counted, and for the boundary. New ones are spelled
         and added.
         """
         fresh = np.unique(terms[(self._find(terms) < 0) & (terms != 0)])

@@ -21,7 +21,7 @@ POSTS, SUBSCRIPTIONS, ENDS, DELETES, TERMS, RESULTS, REJECTS, ARCHIVE, NEAREST, 
     "statistics", "partials",
 )  # fmt: skip
 COARSE = "coarse"  # slots of posts that are no longer kept
-KEYWORDS, SEARCHES = "keywords", "searches"  # that leaves have learnt; that came with the stream
+KEYWORDS, SEARCHES = "keywords", "searches"  # that leaves have learned; that came with the stream
 LEDGER, BUFFERS = "ledger", "buffers"  # posts in the windows of subscriptions by relevance, and their k-skybands
 DISTRIBUTION = "distribution"  # of such subscriptions over workers
 IDF = "idf"  # term statistics of one version (`kinds.relevance.idf_versions`)
@@ -53,10 +53,10 @@ class Manifest:
 
     `query_id` and `batch` name the streaming batch it came from; `next_seq` numbers results, `next_op` ops. `router` is
     the routing table's name, and `aligned` the layout (`BatchPlan.layout`) for which each worker's own segments have
-    every subscription that it keeps. `former`, if there is one, is the table that subscriptions from before op `before`
-    still follow (`engine.previous_table`), since batch `batch`. `settings` are what the state was created with.
-    `counts` are totals since then. `adjustments` are the last changes of the routing table for the sake of balance, the
-    newest last.
+    every subscription that it keeps. `previous`, if there is one, is the table that subscriptions from before op
+    `before` still follow (`engine.previous_table`), since batch `batch`. `settings` are what the state was created
+    with. `counts` are totals since then. `adjustments` are the last changes of the routing table for the sake of
+    balance, the newest last.
     """
 
     version: int = 0
@@ -68,7 +68,7 @@ class Manifest:
     next_op: int = 0
     router: str | None = None
     aligned: str | None = None
-    former: dict[str, Any] | None = None
+    previous: dict[str, Any] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     load: list[dict[str, Any]] = field(default_factory=list)

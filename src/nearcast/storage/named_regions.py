@@ -38,7 +38,7 @@ class Regions(Mapping[str, Region]):
         return self.root / FILE
 
     def texts(self) -> dict[str, str]:
-        """The regions as they were spelt, by name."""
+        """The regions as they were spelled, by name."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:

@@ -27,7 +27,7 @@ def sweep(state: StateDirectory, grace: float = GRACE, now: float | None = None)
             removed += 1
             continue
         manifest = Manifest.from_json(path.read_text(encoding="utf-8"))
-        kept |= {ref.name for ref in manifest.segments} | {manifest.router, (manifest.former or {}).get("router")}
+        kept |= {ref.name for ref in manifest.segments} | {manifest.router, (manifest.previous or {}).get("router")}
         kept |= {spec.partition("=")[2] for spec in manifest.settings.get("derive") or ()}
     for folder in FOLDERS:
         for path in (state.root / folder).rglob("*"):

@@ -207,7 +207,7 @@ def test_bytes_that_are_no_utf8_are_read_within_bounds() -> None:
     assert oracle.term("a") in terms[: bounds[1]] and oracle.term("b") in terms[bounds[4] : bounds[5]]
 
 
-def test_wanted_terms_are_spelt_in_order_of_occurrence() -> None:
+def test_wanted_terms_are_spelled_in_order_of_occurrence() -> None:
     tokenizer = Tokenizer()
     strings = pa.chunked_array([["Zürich flood", None, "#Flood 洪水"], ["flood Zürich", "がっこう end"]])
     wanted = ["end", "#flood", "absent", "が", "zurich", "水", "end"]
@@ -220,9 +220,9 @@ def test_wanted_terms_are_spelt_in_order_of_occurrence() -> None:
 @given(texts=st.lists(TEXTS, max_size=8))
 def test_the_words_of_all_terms_are_all_words(texts: list[str]) -> None:
     tokenizer = Tokenizer()
-    spelt = {term: word for text in texts for word, term in tokenizer.tokens(text)}
-    found, words = tokenizer.words_of(pa.array(texts, pa.string()), np.array(list(spelt), np.uint64))
-    assert dict(zip(found.tolist(), words, strict=True)) == spelt
+    spelled = {term: word for text in texts for word, term in tokenizer.tokens(text)}
+    found, words = tokenizer.words_of(pa.array(texts, pa.string()), np.array(list(spelled), np.uint64))
+    assert dict(zip(found.tolist(), words, strict=True)) == spelled
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nearcast.common.expressions import And, Or
 from nearcast.common.geo.shapes import Rect
-from nearcast.kinds.aggregates.ch_plan import MOST_LEVELS, Plan
+from nearcast.kinds.aggregates.ch_plan import MOST_LEVELS, TreePlan
 from nearcast.kinds.aggregates.condition_index import EachPair, Seen, StandingIndex, distinct_conditions
 from nearcast.kinds.aggregates.index import ChTrees
 from nearcast.kinds.aggregates.kernels.ch_walk import EQUAL, PLACE, WORDS
@@ -69,17 +69,17 @@ def test_the_most_selective_predicate_comes_first() -> None:
         Query(Subscription(at, Rect(at % 100, 0, at % 100 + 1, 1), word(TERMS[0])), (("topic", "=", (at % 10,)),))
         for at in range(200)
     ]
-    assert [level.kind for level in Plan.of(conditions(wanted), seen_in(posts)).levels][-1] == WORDS
+    assert [level.kind for level in TreePlan.of(conditions(wanted), seen_in(posts)).levels][-1] == WORDS
     rare = [Told(each.post, (("topic", at),)) for at, each in enumerate(posts)]
     wanted = [Query(each.subscription, (("topic", "=", (at,)),)) for at, each in enumerate(wanted)]
-    assert Plan.of(conditions(wanted), seen_in(rare)).levels[0].kind == EQUAL
+    assert TreePlan.of(conditions(wanted), seen_in(rare)).levels[0].kind == EQUAL
 
 
 def test_a_predicate_that_few_queries_have_comes_late() -> None:
     posts = [Told(Post(at % 100 + 0.5, 0.5), (("topic", at % 10), ("odd", at))) for at in range(500)]
     wanted = [Query(Subscription(at, Rect(at % 100, 0, at % 100 + 1, 1))) for at in range(99)]
     wanted.append(Query(predicates=(("odd", "=", (1,)),)))
-    levels = Plan.of(conditions(wanted), seen_in(posts)).levels
+    levels = TreePlan.of(conditions(wanted), seen_in(posts)).levels
     assert [(level.kind, level.name) for level in levels] == [(PLACE, ""), (EQUAL, "odd")]
 
 
@@ -87,7 +87,7 @@ def test_of_many_predicates_the_costliest_are_checked_in_the_leaves() -> None:
     wanted = [Query(predicates=((f"x{at}", "=", (1,)), ("y", "=", (2,)))) for at in range(30)]
     posts = [Told(attributes=((f"x{at}", 1), ("y", at % 3))) for at in range(30)]
     rows = conditions(wanted)
-    assert len(Plan.of(rows, seen_in(posts)).levels) == MOST_LEVELS
+    assert len(TreePlan.of(rows, seen_in(posts)).levels) == MOST_LEVELS
     assert pairs(ChTrees.build(rows, seen_in(posts)), posts) == pairs(EachPair(rows), posts)
 
 

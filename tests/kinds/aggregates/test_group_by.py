@@ -91,8 +91,8 @@ def answer(parts: list[list[Post]], query: AggregateQuery) -> list[dict[str, Any
 
 def rows(query: AggregateQuery, groups: Groups, some: list[Post]) -> list[dict[str, Any]]:
     known = words_of(some)
-    spelt = rows_of(query, groups, lambda terms: pa.array([known[term] for term in terms.tolist()], pa.string()))
-    return spelt.to_pylist()
+    spelled = rows_of(query, groups, lambda terms: pa.array([known[term] for term in terms.tolist()], pa.string()))
+    return spelled.to_pylist()
 
 
 def no_words(terms: np.ndarray) -> pa.StringArray:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from nearcast.common.arrays import frozen
 from nearcast.common.op_schema import BEGINNING
 from nearcast.kinds.aggregates.groups import Shape
-from nearcast.kinds.aggregates.interval_counts import Counted, Partials, class_of
+from nearcast.kinds.aggregates.interval_counts import CountedPosts, Partials, class_of
 from nearcast.kinds.aggregates.series import Series
-from nearcast.kinds.aggregates.shared_counting import Together
+from nearcast.kinds.aggregates.shared_counting import SharedCounting
 from nearcast.storage.posts.coded_columns import coded
 from nearcast.storage.posts.values import MISSING, REAL, STRING, WHOLE, string_hashes
 
@@ -23,7 +23,7 @@ MINUTE = 60_000_000
 NAMES = ("kind", "price", "n")
 
 
-def posts_of(rows: list[tuple[int, str | None, float | None, int, list[int]]]) -> Counted:
+def posts_of(rows: list[tuple[int, str | None, float | None, int, list[int]]]) -> CountedPosts:
     ts, kind, price, n, words = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [], [])
     table = pa.table({
         "kind:s": pa.array(kind, pa.string()), "price:f": pa.array(price, pa.float64()), "n:i": pa.array(n, pa.int64()),
@@ -31,7 +31,7 @@ def posts_of(rows: list[tuple[int, str | None, float | None, int, list[int]]]) -
     offsets = np.concatenate([[0], np.cumsum([len(each) for each in words])]).astype(np.int64)
     terms = np.array([term for each in words for term in each], np.uint64)
     column = lru_cache(lambda name: coded(table, name))
-    return Counted(np.array(ts, np.int64) * (MINUTE // 2), frozen(terms), frozen(offsets), column)
+    return CountedPosts(np.array(ts, np.int64) * (MINUTE // 2), frozen(terms), frozen(offsets), column)
 
 
 def facts(partials: Partials) -> dict[tuple[Any, ...], tuple[Any, ...]]:
@@ -124,7 +124,7 @@ def test_counted_together_is_counted_alone(series: list[Series], rows: Any, data
     posts = posts_of(rows)
     met = [(p, c) for p in range(len(rows)) for c in range(int(condition.max()) + 1) if data.draw(st.booleans())]
     post, which = (np.array([pair[at] for pair in met], np.int64) for at in range(2))
-    together = Together(series, condition).count(posts, post, which)
+    together = SharedCounting(series, condition).count(posts, post, which)
     pairs = [(rows[p], series[s]) for p, c in met for s in range(len(series)) if condition[s] == c]
     assert facts(together) == one_by_one(pairs)
 
@@ -132,7 +132,7 @@ def test_counted_together_is_counted_alone(series: list[Series], rows: Any, data
 def test_series_of_one_condition_are_counted_once_whatever_they_are_grouped_by() -> None:
     shapes = [Shape(("kind",)), Shape(("n", "kind")), Shape((), ("price",))]
     series = [Series(i, i, shape, (1 + i) * MINUTE, 32 * MINUTE, BEGINNING) for i, shape in enumerate(shapes)]
-    together = Together(series, np.zeros(3, np.int64))
+    together = SharedCounting(series, np.zeros(3, np.int64))
     assert [base.shape for base in together.bases] == [Shape(("kind", "n"), ("price",))]
     assert together.bases[0].interval == MINUTE
 
@@ -140,10 +140,10 @@ def test_series_of_one_condition_are_counted_once_whatever_they_are_grouped_by()
 def test_frequent_terms_are_counted_for_each_group_by_of_its_own() -> None:
     shapes = [Shape(("kind",), terms=True), Shape(("n",), terms=True), Shape(("kind",), terms=True), Shape(("n",))]
     series = [Series(i, i, shape, MINUTE, 32 * MINUTE, BEGINNING) for i, shape in enumerate(shapes)]
-    together = Together(series, np.zeros(4, np.int64))
+    together = SharedCounting(series, np.zeros(4, np.int64))
     assert sorted(map(len, together.members)) == [1, 1, 2]
 
 
 def test_no_series_and_no_posts_add_nothing() -> None:
     none = np.empty(0, np.int64)
-    assert not len(Together([], none).count(posts_of([]), none, none))
+    assert not len(SharedCounting([], none).count(posts_of([]), none, none))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from nearcast.kinds.relevance.vectors import Idf, Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Idf, Profiles, Vectors
 from tests.oracles.relevance import Post, Statistics, Taste
 
 TERMS = (3, 5, 8, 13, 2**40, 2**63 + 1, 2**64 - 1)
@@ -21,7 +21,7 @@ posts = st.builds(
     places,
     st.lists(st.sampled_from(TERMS), max_size=9),
 )
-tastes = st.builds(
+profiles = st.builds(
     lambda place, words, alpha, reach: Taste(place[0], place[1], words, alpha, reach, 1),
     places,
     st.frozensets(st.sampled_from(TERMS), min_size=1, max_size=5),
@@ -42,12 +42,12 @@ class Columns:
             self.idf,
         )
 
-    def tastes(self, tastes: list[Taste]) -> Tastes:
+    def profiles(self, profiles: list[Taste]) -> Profiles:
         names = ("lon", "lat", "alpha", "reach")
-        plain = {name: np.array([getattr(t, name) for t in tastes], float) for name in names}
-        words, offsets, weights = self.idf.weigh(*self.lists([tuple(t.words) for t in tastes]))
-        k = np.array([t.k for t in tastes], np.int64)
-        return Tastes(**plain, k=k, words=words, offsets=offsets, weights=weights)
+        plain = {name: np.array([getattr(t, name) for t in profiles], float) for name in names}
+        words, offsets, weights = self.idf.weigh(*self.lists([tuple(t.words) for t in profiles]))
+        k = np.array([t.k for t in profiles], np.int64)
+        return Profiles(**plain, k=k, words=words, offsets=offsets, weights=weights)
 
     @staticmethod
     def lists(lists: list[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +61,7 @@ def columns(statistics: Statistics = STATISTICS) -> Columns:
     return Columns(Idf(1, statistics.posts, terms, np.array([count for _, count in pairs], np.int64)))
 
 
-def crowd(seed: int, count: int, terms: int, towns: int = 12) -> tuple[Tastes, np.ndarray]:
+def crowd(seed: int, count: int, terms: int, towns: int = 12) -> tuple[Profiles, np.ndarray]:
     """Many subscribers of few words, in towns, some of them on the same spot; and thresholds of all sizes."""
     rng = np.random.default_rng(seed)
     lon, lat = rng.uniform(-180, 180, towns), np.degrees(np.arcsin(rng.uniform(-1, 1, towns)))
@@ -73,7 +73,7 @@ def crowd(seed: int, count: int, terms: int, towns: int = 12) -> tuple[Tastes, n
     theta = np.minimum(alpha * rng.uniform(0.3, 1.0, count) + (1 - alpha) * rng.beta(2, 2, count), 2.0)
     theta = np.where(rng.random(count) < 0.05, rng.choice((0.0, np.inf), count), theta)
     idf = small_idf(terms)
-    tastes = Tastes(
+    profiles = Profiles(
         np.clip(lon[town] + rng.normal(0, 1, count) * spread, -180, 180),
         np.clip(lat[town] + rng.normal(0, 1, count) * spread, -90, 90),
         alpha,
@@ -81,17 +81,17 @@ def crowd(seed: int, count: int, terms: int, towns: int = 12) -> tuple[Tastes, n
         np.ones(count, np.int64),
         *idf.weigh(words, offsets),
     )
-    return tastes, theta
+    return profiles, theta
 
 
-def stream(seed: int, count: int, terms: int, tastes: Tastes) -> Vectors:
+def stream(seed: int, count: int, terms: int, profiles: Profiles) -> Vectors:
     """Posts near subscribers."""
     rng = np.random.default_rng((seed, 1))
-    at = rng.integers(len(tastes), size=count)
+    at = rng.integers(len(profiles), size=count)
     shift = rng.normal(0, 1, (2, count)) * rng.choice((0.0, 0.05, 2.0), count)
     lists = zipf_lists(rng, count, terms, 9)
     return Vectors.of(
-        np.clip(tastes.lon[at] + shift[0], -180, 180), np.clip(tastes.lat[at] + shift[1], -90, 90), *lists,
+        np.clip(profiles.lon[at] + shift[0], -180, 180), np.clip(profiles.lat[at] + shift[1], -90, 90), *lists,
         small_idf(terms),
     )  # fmt: skip
 

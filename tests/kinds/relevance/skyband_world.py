@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from nearcast.kinds.relevance.skyband import Arrivals, Buffers, Refills, Step, advance, refill, restore, whole
+from nearcast.kinds.relevance.skyband import BufferArrivals, Buffers, Refills, Step, advance, refill, restore, whole
 from nearcast.kinds.relevance.skyband_policy import Policy
 from tests.oracles.relevance import Post, Taste, dominates, window
 
@@ -38,7 +38,7 @@ class World:
         self.deleted: set[int] = set()  # numbers
         self.clock = 0
         self.dropped: set[int] = set()
-        self.tastes: list[Taste | None] = []
+        self.profiles: list[Taste | None] = []
         self.scores: list[dict[int, float]] = []
         self.buffers = Buffers.new(np.empty(0, np.int32), np.empty(0, np.int32))
         self.version = 0
@@ -55,13 +55,13 @@ class World:
         self.buffers.add(k, kinds)
         for each, kind in zip(k, kinds, strict=True):
             posts, length = self.shape.windows[kind]
-            self.tastes.append(Taste(0, 0, frozenset(), 0.5, 1.0, int(each), posts, length))
+            self.profiles.append(Taste(0, 0, frozenset(), 0.5, 1.0, int(each), posts, length))
             self.scores.append(self.draw(range(FIRST, FIRST + len(self.posts))))
             self.answers.append([])
             self.came.append({})
 
     def end(self, row: int) -> None:
-        self.tastes[row], self.answers[row] = None, []
+        self.profiles[row], self.answers[row] = None, []
         self.buffers.end(np.array([row]))
 
     def draw(self, numbers: range) -> dict[int, float]:
@@ -89,9 +89,9 @@ class World:
             scores |= self.draw(numbers)
         return numbers
 
-    def inside(self, taste: Taste) -> set[int]:
+    def inside(self, profile: Taste) -> set[int]:
         """Numbers of the window, those of deleted posts included."""
-        return {self.place[post.id] for post in window(self.posts, taste, self.clock)}
+        return {self.place[post.id] for post in window(self.posts, profile, self.clock)}
 
     def ledger(self) -> SimpleNamespace:
         there = [n for n in range(FIRST, FIRST + len(self.posts)) if n not in self.dropped]
@@ -115,9 +115,9 @@ class World:
 
     def scored(self, row: int) -> list[Scored]:
         """What a search may find, in answer order."""
-        taste = self.tastes[row]
-        assert taste is not None
-        numbers = (self.inside(taste) - self.deleted) & self.scores[row].keys()
+        profile = self.profiles[row]
+        assert profile is not None
+        numbers = (self.inside(profile) - self.deleted) & self.scores[row].keys()
         found = [(self.scores[row][n], self.posts[n - FIRST]) for n in numbers]
         return sorted(found, key=lambda each: (-each[0], -each[1].ts, each[1].id))
 
@@ -152,8 +152,8 @@ class World:
         if self.rng.random() < 0.15:
             self.add(1)
         if self.rng.random() < 0.05:
-            self.end(int(self.rng.integers(len(self.tastes))))
-        standing = [row for row, taste in enumerate(self.tastes) if taste is not None]
+            self.end(int(self.rng.integers(len(self.profiles))))
+        standing = [row for row, profile in enumerate(self.profiles) if profile is not None]
         came = self.arrive()
         deleted: set[int] = set()
         if self.rng.random() < shape.deletes and self.posts:
@@ -170,7 +170,7 @@ class World:
         ]
         pairs += [pair for pair in pairs if self.rng.random() < 0.1]  # found by two workers
         pairs.sort(key=lambda pair: pair[0])
-        arrivals = Arrivals(
+        arrivals = BufferArrivals(
             np.array([row for row, _, _ in pairs], np.int64),
             (np.array([n for _, n, _ in pairs], np.int64) & 0xFFFFFFFF).astype(np.uint32),
             np.array([score for _, _, score in pairs], np.float64),
@@ -179,7 +179,7 @@ class World:
         bounds = self.bounds(ledger)
         unfilled = set(buffers.stale().tolist()) | set(renew.tolist())
         gone = np.array(sorted(deleted), np.int64)
-        inside = [self.inside(taste) if taste else set() for taste in self.tastes]
+        inside = [self.inside(profile) if profile else set() for profile in self.profiles]
         live = [len(set(self.members(row, ledger)) & inside[row]) for row in range(len(buffers))]
         before = [(buffers.theta[row], live[row] < buffers.k[row]) for row in range(len(buffers))]
         held = {row for row in standing if set(self.members(row, ledger)) & deleted & inside[row]}
@@ -214,7 +214,7 @@ class World:
         arrays, rows = self.saved
         again = Buffers.from_arrays(arrays)
         again.add(self.buffers.k[rows:], self.buffers.window[rows:])
-        ended = [row for row, taste in enumerate(self.tastes) if taste is None]
+        ended = [row for row, profile in enumerate(self.profiles) if profile is None]
         again.end(np.array(ended, np.int64))
         ledger = self.ledger()
         standing = set(range(len(again))) - set(ended)
@@ -242,28 +242,28 @@ class World:
         for row in set(standing) - unfilled:
             theta, fewer = before[row]
             above = [each for each in self.scored(row) if each[0] >= theta]
-            taste = self.tastes[row]
-            assert taste is not None
-            if (theta > 0 and len(above) < taste.k) or (row in held and not (theta == 0 and fewer)):
+            profile = self.profiles[row]
+            assert profile is not None
+            if (theta > 0 and len(above) < profile.k) or (row in held and not (theta == 0 and fewer)):
                 expected.add(row)
         assert set(step.short.tolist()) == expected
 
     def check(self, row: int, ledger: SimpleNamespace, steps: list[Step]) -> None:
-        taste, theta = self.tastes[row], self.buffers.theta[row]
-        assert taste is not None
+        profile, theta = self.profiles[row], self.buffers.theta[row]
+        assert profile is not None
         found = self.scored(row)
         above = [each for each in found if each[0] >= theta]
         if self.policy.dominance:
-            above = [each for each in above if sum(dominates(other, each) for other in above) < taste.k]
+            above = [each for each in above if sum(dominates(other, each) for other in above) < profile.k]
         _, low, scores = self.buffers.members(np.array([row]))
         assert list(zip(whole(low, ledger), scores, strict=True)) == list(
             zip(self.numbers(above), [score for score, _ in above], strict=True)
         )
-        best = self.numbers(found[: taste.k])
+        best = self.numbers(found[: profile.k])
         _, numbers, _ = self.buffers.answers(np.array([row]))
         assert whole(numbers, ledger).tolist() == best
-        assert theta <= (found[taste.k - 1][0] if len(found) >= taste.k else 0.0)
-        most, stay = (int(each[0]) for each in self.policy.room(np.array([taste.k]), self.buffers.window[[row]]))
+        assert theta <= (found[profile.k - 1][0] if len(found) >= profile.k else 0.0)
+        most, stay = (int(each[0]) for each in self.policy.room(np.array([profile.k]), self.buffers.window[[row]]))
         assert len(above) <= most or above[stay - 1][0] == above[-1][0]
         self.check_changes(row, best, ledger, steps)
 

@@ -56,7 +56,7 @@ def written(record: dict[str, Any]) -> str:
     return f"SELECT * FROM stream{where} ORDER BY {call} DESC LIMIT {record['k']} WINDOW {window}{life}"
 
 
-tastes = st.fixed_dictionaries(
+profiles = st.fixed_dictionaries(
     {
         "lon": st.floats(-180, 180),
         "lat": st.floats(-90, 90),
@@ -74,7 +74,7 @@ windows = st.one_of(
     st.integers(1, 10**9).map(lambda n: {"window_posts": n}), st.floats(0.1, 1e7).map(lambda s: {"window_seconds": s})
 )
 boxes = st.just({}) | st.just({"min_lon": 170.0, "min_lat": -1.0, "max_lon": -170.0, "max_lat": 2.0})
-records = st.builds(lambda *parts: {k: v for part in parts for k, v in part.items()}, tastes, windows, boxes)
+records = st.builds(lambda *parts: {k: v for part in parts for k, v in part.items()}, profiles, windows, boxes)
 
 
 @given(st.lists(records, min_size=1, max_size=6))
@@ -87,7 +87,7 @@ def test_columns_are_the_same_subscription_as_their_sql(some: list[dict[str, Any
         assert bulk[name].to_pylist() == one_by_one[name].to_pylist(), name
 
 
-def test_a_taste_is_alpha_reach_and_window() -> None:
+def test_a_profile_is_alpha_reach_and_window() -> None:
     ops, _ = encode_ops(
         raw_ops([GOOD, {**GOOD, "reach_km": 5, "window_posts": None, "window_seconds": 0.25, "words": "b a! B"}]),
         TOKENIZER,
@@ -160,7 +160,7 @@ def test_the_kinds_of_one_batch_do_not_mix() -> None:
     assert not len(rejects)
     assert ops["asks"].to_pylist() == [RELEVANT, RANGE, NEAREST, TERMS, RELEVANT, RELEVANT, RANGE]
     assert [len(words) for words in ops["words"].to_pylist()] == [2, 0, 0, 0, 1, 3, 0]
-    assert [len(taste) for taste in ops["scoring"].to_pylist()] == [4, 0, 0, 0, 4, 4, 0]
+    assert [len(profile) for profile in ops["scoring"].to_pylist()] == [4, 0, 0, 0, 4, 4, 0]
     assert len(set(ops["digest"].to_pylist())) == len(MIXED)
 
 
@@ -191,7 +191,7 @@ def test_either_zero_is_one_place() -> None:
     assert len(set(ops["digest"].to_pylist())) == 1
 
 
-def test_rows_have_the_words_and_tastes_of_those_that_ask() -> None:
+def test_rows_have_the_words_and_profiles_of_those_that_ask() -> None:
     rows = rows_of(MIXED)
     assert rows.having("scoring").tolist() == [True, False, False, False, True, True, False]
     assert rows.having("points").tolist() == [False, False, True, False, False, False, False]
@@ -203,11 +203,11 @@ def test_rows_have_the_words_and_tastes_of_those_that_ask() -> None:
 
 
 def listed(rows: Rows) -> list[tuple[list[int], list[float]]]:
-    """The words and the taste of each row, however they are stored."""
+    """The words and the profile of each row, however they are stored."""
     edges = rows.words_offsets.tolist() or [0] * (len(rows) + 1)
-    tastes = rows.scoring.tolist() or [[0.0] * 7] * len(rows)
+    profiles = rows.scoring.tolist() or [[0.0] * 7] * len(rows)
     words = rows.words.tolist()
-    return [(words[edges[i] : edges[i + 1]], tastes[i]) for i in range(len(rows))]
+    return [(words[edges[i] : edges[i + 1]], profiles[i]) for i in range(len(rows))]
 
 
 @given(st.lists(st.lists(st.integers(0, len(MIXED) - 1), max_size=5), min_size=1, max_size=4))
@@ -219,7 +219,7 @@ def test_rows_taken_and_joined_keep_their_words(picks: list[list[int]]) -> None:
     for part, pick in zip(parts, picks, strict=True):
         assert listed(part) == [whole[i] for i in pick]
         assert part.relevant.tolist() == [bool(whole[i][0]) for i in pick]
-        assert bool(len(part.tastes)) == bool(len(part.words_offsets)) == part.relevant.any()
+        assert bool(len(part.profiles)) == bool(len(part.words_offsets)) == part.relevant.any()
     joined = Rows.join(parts)
     assert listed(joined) == [whole[i] for pick in picks for i in pick]
     assert listed(Rows.from_arrays(joined.arrays())) == listed(joined)
@@ -232,7 +232,7 @@ def test_rows_of_other_kinds_carry_nothing_for_it() -> None:
     arrays = {
         name: array
         for name, array in rows.arrays().items()
-        if name not in ("row_words", "row_words_offsets", "row_tastes")
+        if name not in ("row_words", "row_words_offsets", "row_profiles")
     }
     assert not Rows.from_arrays(arrays).relevant.any()  # as states from before have them
 

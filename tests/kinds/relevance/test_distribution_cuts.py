@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 
 from nearcast.kinds.relevance.distributions.kd import KdTree, best_cut
 from nearcast.kinds.relevance.distributions.shares import firsts, shares_of
-from nearcast.kinds.relevance.distributions.vocabulary import Vocabulary, cut_words, pairs_of, prefixes
+from nearcast.kinds.relevance.distributions.subscriber_vocabulary import (
+    SubscriberVocabulary,
+    cut_words,
+    pairs_of,
+    prefixes,
+)
 from nearcast.kinds.relevance.distributions.word_cut import WordCut
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 Sets = list[set[int]]
 some_sets = st.lists(st.sets(st.integers(0, 9), max_size=4), max_size=12)
@@ -100,14 +105,14 @@ def test_words_are_cut_evenly_where_nothing_is_known_of_costs() -> None:
 
 
 def test_words_rank_by_frequency_and_then_by_term() -> None:
-    vocabulary = Vocabulary.of(np.array([5, 6, 7, 9], np.uint64), np.array([30, 2, 30, 1]))
+    vocabulary = SubscriberVocabulary.of(np.array([5, 6, 7, 9], np.uint64), np.array([30, 2, 30, 1]))
     assert vocabulary.ranks(np.array([9, 6, 5, 7, 8, 2**64 - 1], np.uint64)).tolist() == [0, 1, 2, 3, -1, -1]
 
 
 @pytest.mark.parametrize("ends", [[10], [1, 10], [3, 4, 9, 10], [4, 10, 10, 10], list(range(1, 11))])
 def test_a_word_belongs_to_the_slot_of_its_run(ends: list[int]) -> None:
     terms = np.arange(1, 11, dtype=np.uint64) * 7
-    cut = WordCut.whole(Vocabulary.of(terms, np.arange(10)), np.array(ends))
+    cut = WordCut.whole(SubscriberVocabulary.of(terms, np.arange(10)), np.array(ends))
     ones = np.ones(10)
     sent = cut.of_posts(Vectors(ones, ones, terms, np.arange(11), ones))
     assert [np.flatnonzero(each).tolist() for each in sent] == [
@@ -116,7 +121,7 @@ def test_a_word_belongs_to_the_slot_of_its_run(ends: list[int]) -> None:
 
 
 def test_unknown_words_go_to_all_slots_by_their_hashes() -> None:
-    cut = WordCut.whole(Vocabulary.of(np.empty(0, np.uint64), np.empty(0, np.int64)), np.zeros(4, np.int64))
+    cut = WordCut.whole(SubscriberVocabulary.of(np.empty(0, np.uint64), np.empty(0, np.int64)), np.zeros(4, np.int64))
     ones, terms = np.ones(400), np.arange(1, 401, dtype=np.uint64)
     sent = cut.of_posts(Vectors(ones, ones, terms, np.arange(401), ones))
     assert (sent.sum(axis=1) == 1).all() and sent.sum(axis=0).min() > 60
@@ -200,8 +205,10 @@ def test_prefixes_are_those_of_definition_12(
     one = np.ones(1)
     words = np.arange(len(weights), dtype=np.uint64)
     offsets = np.array([0, len(weights)])
-    taste = Tastes(one, one, one * alpha, one, one.astype(int), words, offsets, np.array([weights[r] for r in ranks]))
-    chosen = prefixes(taste, one * theta, np.array(ranks), by_sum)
+    profile = Profiles(
+        one, one, one * alpha, one, one.astype(int), words, offsets, np.array([weights[r] for r in ranks])
+    )
+    chosen = prefixes(profile, one * theta, np.array(ranks), by_sum)
     p = by_definition(weights, alpha, theta, by_sum)
     assert sorted(np.array(ranks)[chosen].tolist()) == list(range(p))
 
@@ -209,11 +216,11 @@ def test_prefixes_are_those_of_definition_12(
 def test_the_prefix_of_the_papers_example_8() -> None:
     """alpha 0.6 and kScore 0.8 leave 0.5 for the words; here of weights 0.4, 0.3, 0.3, 0.1."""
     one = np.ones(1)
-    taste = Tastes(
+    profile = Profiles(
         one, one, one * 0.6, one, one.astype(int), np.arange(4, dtype=np.uint64), np.array([0, 4]),
         np.array([0.4, 0.3, 0.3, 0.1]),
     )  # fmt: skip
-    assert prefixes(taste, one * 0.8, np.arange(4), by_sum=True).tolist() == [True, True, False, False]
+    assert prefixes(profile, one * 0.8, np.arange(4), by_sum=True).tolist() == [True, True, False, False]
 
 
 # -- l1 x l2 -----------------------------------------------------------------------------------------------------------

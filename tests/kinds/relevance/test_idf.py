@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
 from nearcast.kinds.relevance.idf import IdfSet, count_lists, count_posts
-from nearcast.kinds.relevance.idf_versions import Counts, kept_versions, next_versions, wanted_versions, write_version
+from nearcast.kinds.relevance.idf_versions import (
+    TermStatistics,
+    kept_versions,
+    next_versions,
+    wanted_versions,
+    write_version,
+)
 from nearcast.kinds.relevance.vectors import Idf
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import TERMS, Manifest, SegmentRef
@@ -66,9 +72,11 @@ def test_versions_are_due_when_the_clock_less_the_lateness_passes(
 def made(root: Path, *versions: int, sampled: bool = False) -> tuple[StateDirectory, Manifest]:
     """A state with versions, of which V has V posts; and that of a sample."""
     state = StateDirectory(root)
-    refs = [write_version(state, 0, v, Counts(v, np.array([9], np.uint64), np.array([1])), False) for v in versions]
+    refs = [
+        write_version(state, 0, v, TermStatistics(v, np.array([9], np.uint64), np.array([1])), False) for v in versions
+    ]
     if sampled:
-        refs.insert(1, write_version(state, 0, 0, Counts(5, np.array([9], np.uint64), np.array([2])), True))
+        refs.insert(1, write_version(state, 0, 0, TermStatistics(5, np.array([9], np.uint64), np.array([2])), True))
     return state, Manifest(segments=tuple(refs))
 
 
@@ -139,7 +147,7 @@ def counted(posts: list[Post]) -> tuple[int, dict[int, int]]:
     return len(posts), dict(Counter(term for each in terms for term in each))
 
 
-def as_pairs(counts: Counts) -> tuple[int, dict[int, int]]:
+def as_pairs(counts: TermStatistics) -> tuple[int, dict[int, int]]:
     assert (np.diff(counts.term.astype(np.float64)) > 0).all()
     return counts.posts, dict(zip(counts.term.tolist(), counts.count.tolist(), strict=True))
 
@@ -169,8 +177,8 @@ def test_a_word_counts_once_a_text() -> None:
 
 def test_statistics_of_parts_add_up() -> None:
     one, two = (
-        Counts(2, np.array([1, 3], np.uint64), np.array([1, 2]), 7),
-        Counts(1, np.array([3], np.uint64), np.array([1])),
+        TermStatistics(2, np.array([1, 3], np.uint64), np.array([1, 2]), 7),
+        TermStatistics(1, np.array([3], np.uint64), np.array([1])),
     )
-    assert as_pairs(Counts.summed([one, Counts.none(), two])) == (3, {1: 1, 3: 3})
-    assert Counts.summed([one, two]).latest == 7 and Counts.summed([]).posts == 0
+    assert as_pairs(TermStatistics.summed([one, TermStatistics.none(), two])) == (3, {1: 1, 3: 3})
+    assert TermStatistics.summed([one, two]).latest == 7 and TermStatistics.summed([]).posts == 0

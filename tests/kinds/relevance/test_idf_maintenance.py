@@ -50,7 +50,7 @@ def statistics(stream: Stream, before: int) -> tuple[int, dict[str, int]]:
     return len(counted), {word: count for word, count in counts.items() if count}
 
 
-def spelt(state: StateDirectory, manifest: Manifest, version: int) -> tuple[int, dict[str, int]]:
+def spelled(state: StateDirectory, manifest: Manifest, version: int) -> tuple[int, dict[str, int]]:
     idf = IdfSet(state, manifest).at(version)
     terms = {int(Tokenizer().terms(pa.array([word]))[0][0]): word for word in WORDS}
     pairs = zip(idf.term.tolist(), idf.count.tolist(), strict=True)
@@ -85,7 +85,7 @@ def test_versions_are_the_same_however_the_stream_is_cut(stream: Stream, cuts: l
         wanted = wanted_versions(KEYS, manifest.clock, PERIOD).tolist()
         assert used == [expected(stream, manifest.clock, late * MINUTE, version) for version in wanted]
         for version in known.versions:
-            assert spelt(state, manifest, version) == statistics(stream, version)
+            assert spelled(state, manifest, version) == statistics(stream, version)
 
 
 def test_what_has_gone_to_the_archive_counts(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_has_gone_to_the_archive_counts(tmp_path: Path) -> None:
     assert manifest.of(ARCHIVE)
     state = StateDirectory(tmp_path)
     assert IdfSet(state, manifest).versions == tuple(FIRST + n for n in (1, 2, 3, 4))
-    assert spelt(state, manifest, FIRST + 4) == (20, {"flood": 20})
+    assert spelled(state, manifest, FIRST + 4) == (20, {"flood": 20})
 
 
 def test_a_period_without_posts_makes_no_version(tmp_path: Path) -> None:
@@ -113,17 +113,17 @@ def test_deleted_posts_do_not_count(tmp_path: Path) -> None:
     run_locally(state, choices, posts=[posts((1, 0, "flood", {}), (2, 1, "rain", {}))])
     run_locally(state, choices, ops=ops({"op": "delete", "id": 2}))
     manifest = run_locally(state, choices, posts=[posts((3, 12, "coffee", {}))])
-    assert spelt(state, manifest, FIRST + 1) == (1, {"flood": 1})
+    assert spelled(state, manifest, FIRST + 1) == (1, {"flood": 1})
 
 
 def test_a_state_begins_with_the_statistics_of_a_sample(tmp_path: Path) -> None:
     state, choices = StateDirectory(tmp_path), Settings(workers=1, idf_period=PERIOD)
     manifest = begin(state, choices, posts((1, 0, "flood flood rain", {}), (2, 1, "flood", {})))
-    assert spelt(state, manifest, 0) == (2, {"flood": 2, "rain": 1})
+    assert spelled(state, manifest, 0) == (2, {"flood": 2, "rain": 1})
     manifest = run_locally(state, choices, posts=[posts((1, 0, "coffee", {}), (2, 15, "flood", {}))])
     known = IdfSet(state, manifest)
     assert known.versions == (0, FIRST + 1)
-    assert spelt(state, manifest, FIRST + 1) == (1, {"coffee": 1})  # a sample is no part of the stream
+    assert spelled(state, manifest, FIRST + 1) == (1, {"coffee": 1})  # a sample is no part of the stream
 
 
 @pytest.mark.parametrize("keep", ["posts", "none"])

@@ -12,7 +12,7 @@ from nearcast.engine.batch import BatchPlan
 from nearcast.engine.begin import begin
 from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
-from nearcast.kinds.relevance.buffer_share import Share, _shares
+from nearcast.kinds.relevance.buffer_share import BufferShare, _shares
 from nearcast.kinds.relevance.idf import IdfSet
 from nearcast.kinds.relevance.ledger import Ledger
 from nearcast.kinds.relevance.subscribers import open_subscribers
@@ -64,19 +64,19 @@ def check(state: StateDirectory, settings: Settings, compared: int, seed: int) -
     for version in np.unique(used).tolist():
         some = np.flatnonzero(used == version)
         idf = versions.at(version)
-        tastes = everyone.tastes(at[some], idf)
+        profiles = everyone.profiles(at[some], idf)
         vectors = Vectors.join([ledger.vectors(ref, idf) for ref in ledger.refs])
         numbers = np.concatenate([first + np.arange(ref.rows) for ref, first in ledger.firsts()])
-        pairs = all_pairs(tastes, np.zeros(len(tastes))).match(vectors)
+        pairs = all_pairs(profiles, np.zeros(len(profiles))).match(vectors)
         for row, place in enumerate(some.tolist()):
             mine = pairs.rows == row
             number, score = numbers[pairs.posts[mine]], pairs.scores[mine]
             order = ledger.order[number - ledger.base]
             inside = order >= bounds[place]
             number, score, order = number[inside], score[inside], order[inside]
-            best = np.lexsort((order, -ledger.ts[number - ledger.base], -score))[: tastes.k[row]]
+            best = np.lexsort((order, -ledger.ts[number - ledger.base], -score))[: profiles.k[row]]
             seq = everyone.seq[at[place]]
-            share = Share.open(plan, int(seq % settings.workers), everyone)
+            share = BufferShare.open(plan, int(seq % settings.workers), everyone)
             _, found, scores = share.buffers.answers(share.rows(np.array([seq])))
             share.remember(plan)
             assert found.astype(np.int64).tolist() == number[best].tolist()

@@ -127,18 +127,18 @@ def expected(searched: Searched, query: RelevantQuery, version: int = 7) -> list
     """The rows that the definition gives."""
     clock = searched.reader.manifest.clock or 0
     ranks, posts = searched.ranked
-    taste = oracle.Taste(
+    profile = oracle.Taste(
         query.lon, query.lat, frozenset(query.words), query.alpha, query.reach_km, query.k, query.window_posts,
         query.window,
     )  # fmt: skip
-    inside = {post.id for post in oracle.window(posts, taste, clock)}
+    inside = {post.id for post in oracle.window(posts, profile, clock)}
     asked = {id(post) for post in matching(ranks, query, clock, TOKENIZER)}
     few = [
         posts[rank]
         for rank, post in enumerate(ranks)
         if rank in inside and id(post) in asked and post["id"] not in searched.gone
     ]
-    found = oracle.best(few, replace(taste, posts=None, length=None), clock, searched.statistics[version])
+    found = oracle.best(few, replace(profile, posts=None, length=None), clock, searched.statistics[version])
     return [{**row(ranks[post.id], query.columns), "score": score} for score, post in found]
 
 
@@ -153,7 +153,7 @@ alphas = st.sampled_from([0.0, 1.0, 0.5]) | st.floats(0, 1)
 windows = st.sampled_from([{}, {}, {"window": 25 * MINUTE}]) | st.builds(
     lambda n: {"window_posts": n}, st.sampled_from([1, 7, 1500]) | st.integers(1, 3000)
 )
-tastes = st.builds(
+profiles = st.builds(
     lambda lon, lat, words, alpha, reach, k: dict(
         lon=lon, lat=lat, words=words_of(*words), alpha=alpha, reach_km=reach, k=k
     ),
@@ -162,13 +162,13 @@ tastes = st.builds(
 
 
 @settings(max_examples=40, deadline=None)
-@given(tastes, windows, conditions, st.booleans(), st.booleans())
+@given(profiles, windows, conditions, st.booleans(), st.booleans())
 def test_the_most_relevant_are_those_of_the_definition(
-    searched: Searched, taste: dict[str, Any], window: dict[str, Any], where: dict[str, Any], bare: bool, long: bool
+    searched: Searched, profile: dict[str, Any], window: dict[str, Any], where: dict[str, Any], bare: bool, long: bool
 ) -> None:
     if window:
         where = {name: value for name, value in where.items() if name not in ("after", "since", "until")}
-    query = RelevantQuery(**taste, **window, **({} if bare else where))
+    query = RelevantQuery(**profile, **window, **({} if bare else where))
     with long_lists(long):
         found = searched.reader.answer(query)
     assert isinstance(found, RelevantRows) and found.idf == 7

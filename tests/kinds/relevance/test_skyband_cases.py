@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nearcast.kinds.relevance.skyband import Arrivals, Buffers, Refills, Step, advance, refill, whole
+from nearcast.kinds.relevance.skyband import BufferArrivals, Buffers, Refills, Step, advance, refill, whole
 from nearcast.kinds.relevance.skyband_policy import NO_LIMIT, CostBased, nth
 from nearcast_papers.baselines.buffer_policies import Kmax, PlainSkyband
 
@@ -33,7 +33,7 @@ def filled(k: int, posts: Posts, of: SimpleNamespace, theta: float = 0.0) -> Buf
 
 def came(buffers: Buffers, posts: Posts, of: SimpleNamespace, bound: int = 0, deleted: list[int] | None = None) -> Step:
     numbers, scores = np.array([n for n, _ in posts], np.uint32), np.array([score for _, score in posts])
-    arrivals = Arrivals(np.zeros(len(posts), np.int64), numbers, scores)
+    arrivals = BufferArrivals(np.zeros(len(posts), np.int64), numbers, scores)
     return advance(buffers, of, np.array([bound]), arrivals, POLICY, deleted=np.array(deleted or [], np.int64))
 
 
@@ -125,7 +125,7 @@ def test_numbers_go_on_past_32_bits() -> None:
     later = ledger(
         10, base=2**33, ts=np.arange(5, 15) * 10
     )  # the ledger has dropped the first: it has left, and its number is told
-    step = advance(buffers, later, np.array([0]), Arrivals.none(), POLICY)
+    step = advance(buffers, later, np.array([0]), BufferArrivals.none(), POLICY)
     assert whole(step.left.numbers, later).tolist() == [2**33 - 2]
 
 
@@ -164,7 +164,7 @@ def test_500_bytes_a_subscriber_are_enough_whatever_comes() -> None:
     for first in range(0, n, 100):
         owner = np.repeat(np.arange(rows), 100)
         numbers = np.tile(np.arange(first, first + 100), rows).astype(np.uint32)
-        taken = Arrivals(owner, numbers, rng.random(len(owner)))
+        taken = BufferArrivals(owner, numbers, rng.random(len(owner)))
         assert not len(advance(buffers, ledger(n), np.array([0]), taken, policy).short)
         assert buffers.size.max() <= 1.8 * k
     assert buffers.nbytes / rows < 500

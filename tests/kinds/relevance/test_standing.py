@@ -88,11 +88,11 @@ class RelevantOracle(Oracle):
             inside = inside[-query.window_posts :]
         else:
             inside = [post for post in inside if self.clock - query.window < post["ts"] <= self.clock]
-        taste = Taste(query.lon, query.lat, frozenset(query.words), query.alpha, query.reach_km, query.k)
+        profile = Taste(query.lon, query.lat, frozenset(query.words), query.alpha, query.reach_km, query.k)
         found = []
         for post in inside:
             if id(post) not in self.hidden and satisfies(query, post):
-                value = score(taste, as_post(post), statistics)
+                value = score(profile, as_post(post), statistics)
                 found += [] if value is None else [(post, value)]
         found.sort(key=lambda each: (-each[1], -each[0]["ts"], *by_time_and_id(each[0])[1:]))
         return found[: query.k]

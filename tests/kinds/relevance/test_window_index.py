@@ -12,7 +12,7 @@ from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.kernels.score import nearness
 from nearcast.kinds.relevance.kernels.window_bounds import bound_blocks, least_near
 from nearcast.kinds.relevance.kernels.window_build import kind_of, most_weight, sketched, unit_vector
-from nearcast.kinds.relevance.vectors import Idf, Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Idf, Profiles, Vectors
 from nearcast.kinds.relevance.window_index import Found, WindowPosts
 from tests.oracles.relevance import Post, Statistics, Taste, score
 
@@ -46,20 +46,20 @@ def idf_of(statistics: Statistics) -> Idf:
     return Idf(1, statistics.posts, frozen(np.array(terms, np.uint64)), frozen(np.array(counts, np.int64)))
 
 
-def tastes(of: list[Taste], statistics: Statistics) -> Tastes:
+def profiles(of: list[Taste], statistics: Statistics) -> Profiles:
     offsets = np.cumsum([0, *(len(each.words) for each in of)])
     words = np.array([word for each in of for word in sorted(each.words)], np.uint64)
     lon, lat, alpha, reach = (np.array([getattr(e, name) for e in of]) for name in ("lon", "lat", "alpha", "reach"))
     k = np.array([each.k for each in of], np.int64)
-    return Tastes(lon, lat, alpha, reach, k, *idf_of(statistics).weigh(words, offsets))
+    return Profiles(lon, lat, alpha, reach, k, *idf_of(statistics).weigh(words, offsets))
 
 
 def brute(
-    posts: list[Post], base: int, taste: Taste, n: int, bound: int, hidden: set[int], statistics: Statistics
+    posts: list[Post], base: int, profile: Taste, n: int, bound: int, hidden: set[int], statistics: Statistics
 ) -> list[tuple[int, float]]:
     """(number, score) of the n best inside, and of all that tie with the last, best first."""
     order = Ledger.of(posts, base).order
-    scored = [(base + i, score(taste, post, statistics)) for i, post in enumerate(posts) if order[i] >= bound]
+    scored = [(base + i, score(profile, post, statistics)) for i, post in enumerate(posts) if order[i] >= bound]
     found = [(number, value) for number, value in scored if value is not None and number not in hidden]
     found.sort(key=lambda each: (-each[1], -posts[each[0] - base].ts, posts[each[0] - base].id))
     return [each for each in found if len(found) <= n or (n > 0 and each[1] >= found[n - 1][1])] if n else []
@@ -120,7 +120,7 @@ def test_the_best_are_those_of_going_through_all(seed: int) -> None:
     rows, n = rng.permutation(len(people)), rng.integers(0, 40, len(people))
     bounds = rng.integers(0, len(posts) + 1, len(people))
     gone = np.unique(rng.integers(base, base + len(posts) + 1, rng.integers(5)))
-    found = window.best(tastes(people, statistics), rows, n, bounds, Ledger.of(posts, base), gone)
+    found = window.best(profiles(people, statistics), rows, n, bounds, Ledger.of(posts, base), gone)
     expected = [
         brute(posts, base, people[row], int(count), int(bound), set(gone.tolist()), statistics)
         for row, count, bound in zip(rows, n, bounds, strict=True)
@@ -169,7 +169,7 @@ def test_long_lists_short_windows_and_ties_give_the_same_as_going_through_all(se
     rows, n = np.arange(40), rng.choice([1, 5, 55, 400, 5_000], 40)
     bounds = rng.choice([0, 0, 700, 1_450], 40)
     hidden = np.sort(rng.choice(1_500, 50, replace=False)) + 7
-    found = window.best(tastes(people, statistics), rows, n, bounds, Ledger.of(posts, 7), hidden)
+    found = window.best(profiles(people, statistics), rows, n, bounds, Ledger.of(posts, 7), hidden)
     for row, mine in enumerate(answers(found)):
         expected = brute(posts, 7, people[row], int(n[row]), int(bounds[row]), set(hidden.tolist()), statistics)
         assert mine == expected
@@ -179,8 +179,8 @@ def test_all_that_tie_with_the_last_are_found() -> None:
     posts = [Post(i, i % 5, 1.0, 2.0, (9,)) for i in range(500)]
     window = WindowPosts()
     window.add(vectors(posts, Statistics()), 0)
-    taste = tastes([Taste(1.0, 2.0, frozenset({9}), 0.5, 10.0, 20)], Statistics())
-    found = window.best(taste, np.array([0]), np.array([1]), np.array([0]), Ledger.of(posts, 0), NONE)
+    profile = profiles([Taste(1.0, 2.0, frozenset({9}), 0.5, 10.0, 20)], Statistics())
+    found = window.best(profile, np.array([0]), np.array([1]), np.array([0]), Ledger.of(posts, 0), NONE)
     assert found.numbers.tolist() == sorted(range(500), key=lambda i: (-(i % 5), i))
 
 
@@ -199,7 +199,7 @@ def test_conditions_are_asked_until_enough_posts_meet_them() -> None:
     n = np.full(10, 12)
     n[3] = 0
     found = window.best(
-        tastes(people, statistics), np.arange(10), n, np.zeros(10, np.int64), Ledger.of(posts, 0), NONE, seventh
+        profiles(people, statistics), np.arange(10), n, np.zeros(10, np.int64), Ledger.of(posts, 0), NONE, seventh
     )
     for row, mine in enumerate(answers(found)):
         hidden = {number for number in range(600) if number % 7 != row % 7}
@@ -219,7 +219,7 @@ def test_parts_are_few_and_hold_the_posts_that_were_not_dropped() -> None:
     since = 1_480
     ledger = Ledger.of(posts[since:], since)
     found = window.best(
-        tastes(people, statistics), np.arange(10), np.full(10, 30), np.zeros(10, np.int64), ledger, NONE
+        profiles(people, statistics), np.arange(10), np.full(10, 30), np.zeros(10, np.int64), ledger, NONE
     )
     for row, mine in enumerate(answers(found)):
         assert mine == brute(posts[since:], since, people[row], 30, 0, set(), statistics)
@@ -229,9 +229,9 @@ def test_numbers_that_the_ledger_has_not_are_in_no_window() -> None:
     posts = [Post(i, i, 0.0, 0.0, (1,)) for i in range(10)]
     window = WindowPosts()
     window.add(vectors(posts, Statistics()), 0)
-    taste = tastes([Taste(0.0, 0.0, frozenset({1}), 0.5, 10.0, 20)], Statistics())
+    profile = profiles([Taste(0.0, 0.0, frozenset({1}), 0.5, 10.0, 20)], Statistics())
     order = np.array([-1, 0, 1, 2], np.int64)  # of 4 … 7
-    found = window.best(taste, np.array([0]), np.array([20]), np.array([0]), Ledger(4, np.arange(4), order), NONE)
+    found = window.best(profile, np.array([0]), np.array([20]), np.array([0]), Ledger(4, np.arange(4), order), NONE)
     assert found.numbers.tolist() == [7, 6, 5]
 
 
@@ -244,9 +244,9 @@ def test_posts_come_in_order_of_their_numbers() -> None:
 
 @pytest.mark.parametrize("rows", [NONE, np.array([0])])
 def test_an_empty_window_has_nothing_for_anyone(rows: np.ndarray) -> None:
-    taste = tastes([Taste(0.0, 0.0, frozenset({1}), 0.5, 10.0, 20)], Statistics())
+    profile = profiles([Taste(0.0, 0.0, frozenset({1}), 0.5, 10.0, 20)], Statistics())
     counts = np.full(len(rows), 3)
-    found = WindowPosts().best(taste, rows, counts, np.zeros(len(rows), np.int64), Ledger.of([], 0), NONE)
+    found = WindowPosts().best(profile, rows, counts, np.zeros(len(rows), np.int64), Ledger.of([], 0), NONE)
     assert found.starts.tolist() == [0] * (len(rows) + 1) and not len(found.numbers)
 
 

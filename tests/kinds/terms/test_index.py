@@ -19,7 +19,7 @@ from nearcast.kinds.terms import window
 from nearcast.kinds.terms.index import Reports, report
 from nearcast.kinds.terms.kernels import tick_reports as kernels
 from nearcast.kinds.terms.query import TermsQuery
-from nearcast.kinds.terms.window import Window, Windows
+from nearcast.kinds.terms.window import PostWindow, Windows
 from nearcast.language import encode_query, parse
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.subscriptions.rows import Rows
@@ -99,7 +99,7 @@ class World:
             out.append((str(part), PostSegment.of(table), np.empty(0, np.int64)))
         return out
 
-    def window(self, parts: int) -> Window:
+    def window(self, parts: int) -> PostWindow:
         tokenizer = Tokenizer()
         known = {int(tokenizer.terms(pa.array([word]))[0][0]): word for word in self.words}
         return Windows(np.empty(0, np.uint64)).open(

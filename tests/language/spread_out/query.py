@@ -12,7 +12,7 @@ from nearcast.language.encode import columns_text
 from nearcast.language.locate import error_at, function_span
 from nearcast.language.parsed_select import ParsedSelect
 from nearcast.language.places import kilometres
-from nearcast.language.posts import number_of_posts
+from nearcast.language.post_select import number_of_posts
 from nearcast.language.roles import PostOrder, QueryRole
 from nearcast.language.syntax import Call
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.routers import kd_tree
 from nearcast.partitioning.sample_tally import Rectangle, Tally
 from nearcast_papers.routers import aqwa
@@ -12,7 +12,7 @@ from tests.partitioning.routers.tile_cases import check_space, is_rectangle, ran
 
 
 @given(samples, st.integers(1, 20))
-def test_no_query_misses_a_post(sample: Sample, workers: int) -> None:
+def test_no_query_misses_a_post(sample: RouterSample, workers: int) -> None:
     partition = aqwa.build(sample, workers, leaves=12, cells=32)
     check_space(partition, sample, workers)
     assert partition.leaves == max(12, workers)
@@ -28,7 +28,7 @@ def count(tally: Tally, part: Rectangle) -> int:
 
 
 @given(samples)
-def test_the_best_cut_is_the_best_of_all(sample: Sample) -> None:
+def test_the_best_cut_is_the_best_of_all(sample: RouterSample) -> None:
     tally = Tally.of(sample, 12)
     part = (1, 2, 9, 11)
     gain, halves = aqwa.best_cut(tally, part)

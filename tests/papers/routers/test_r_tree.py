@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast_papers.routers import r_tree
 from nearcast_papers.routers.kernels.tile_growth import least_enlargement
 from tests.partitioning.routers.tile_cases import check_space, leaf_of, random_sample, sample_of, samples
 
 
 @given(samples, st.integers(1, 12), st.booleans())
-def test_no_query_misses_a_post(sample: Sample, workers: int, one_each: bool) -> None:
+def test_no_query_misses_a_post(sample: RouterSample, workers: int, one_each: bool) -> None:
     if one_each:
         partition = r_tree.build_str(sample, workers, cells=32)
         assert partition.leaves <= workers

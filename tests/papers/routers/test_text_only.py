@@ -7,8 +7,8 @@ import pytest
 
 from nearcast.partitioning.kernels.word_division import by_load
 from nearcast.partitioning.partition import BY_QUERY, Partition
-from nearcast.partitioning.router_sample import CRQ, CTQ, SRQ, Sample
-from nearcast.partitioning.worker_load import Costs, Part, Traffic
+from nearcast.partitioning.router_sample import CRQ, CTQ, SRQ, RouterSample
+from nearcast.partitioning.worker_load import LoadCosts, LoadPart, Traffic
 from nearcast_papers.routers import text_only
 from nearcast_papers.routers.kernels.word_parts import refine_cut
 from tests.partitioning.routers.twin import (
@@ -23,7 +23,7 @@ from tests.partitioning.routers.twin import (
 
 BUILDERS = [text_only.build_frequency, text_only.build_hypergraph, text_only.build_metric]
 WAYS = [text_only.by_frequency, text_only.by_hypergraph, text_only.by_metric]
-COSTS = Costs(0.01, 1.0, 0.5, 0.25)
+COSTS = LoadCosts(0.01, 1.0, 0.5, 0.25)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -42,7 +42,7 @@ def test_edges(edge: str, workers: int, build: Callable[..., Partition]) -> None
     check_partition(build(EDGES[edge], workers), EDGES[edge], workers)
 
 
-def counted(sample: Sample, traffic: Traffic, part: Part) -> float:
+def counted(sample: RouterSample, traffic: Traffic, part: LoadPart) -> float:
     """The load of a part by Definition 1, post by post and query by query."""
     words = None if part.words is None else {int(word) for word in traffic.vocabulary[part.words]}
     queries, keys, everything = 0, set(), False
@@ -84,7 +84,7 @@ def test_by_frequency_the_parts_have_words_equally_frequent() -> None:
     assert np.ptp(sums) <= often.max()
 
 
-def topics(seed: int, count: int = 400) -> Sample:
+def topics(seed: int, count: int = 400) -> RouterSample:
     """Posts of three words from one of eight topics, most queries about one word each."""
     rng = np.random.default_rng(seed)
     posts = []
@@ -97,7 +97,7 @@ def topics(seed: int, count: int = 400) -> Sample:
 @pytest.mark.parametrize("seed", range(3))
 def test_words_that_occur_together_are_put_together(seed: int) -> None:
     sample = topics(seed)
-    traffic = Traffic.of(sample, Costs())
+    traffic = Traffic.of(sample, LoadCosts())
     copies = [sum(len(part.sent) for part in way(traffic, traffic.whole(), 4)) for way in WAYS]
     assert copies[1] < 0.75 * copies[0] and copies[2] < copies[0]
 

@@ -15,12 +15,12 @@ from nearcast.partitioning.balancers import tornado as shift
 from nearcast.partitioning.moves import Loads, Move
 from nearcast.partitioning.partition import Partition
 from nearcast.partitioning.query_statistics import Statistics
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.routers import a_grid, kdt_tree, qt_tree, quad_tree
 from tests.marks import slow
 from tests.partitioning.routers import twin
 
-Strategy = Callable[[Partition, Loads, Sample, Statistics], Move | None]
+Strategy = Callable[[Partition, Loads, RouterSample, Statistics], Move | None]
 STRATEGIES: dict[str, Strategy] = {
     "pm": lambda partition, loads, sample, j: reallocate.pm(partition, loads, 1.1),
     "fm": lambda partition, loads, sample, j: reallocate.fm(partition, loads, 1.1),

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from nearcast.partitioning.balancers import text_cuts as retext
 from nearcast.partitioning.moves import Loads, imbalance, worker_loads
 from nearcast.partitioning.partition import BY_QUERY, SPACE, Partition
-from nearcast.partitioning.redrawn import Leaf, Node
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.redrawn import DrawnNode, Leaf
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.sample_tally import WORLD
 from nearcast.partitioning.tiles import space_partition
 from tests.partitioning.balancers.cases import CELLS, check_partition, random_mix, random_tiles
 from tests.partitioning.routers.tile_cases import random_sample, sample_of
 
-Case = tuple[Partition, Loads, Sample]
+Case = tuple[Partition, Loads, RouterSample]
 COSTS = retext.Costs(1.0, 1.0, 1.0)
 lists = st.lists(st.integers(0, 6), max_size=4)
 
@@ -69,7 +69,7 @@ def test_merging_lowers_the_load_as_counted(posts: list[list[int]], queries: lis
     wordless = any(not query for query in queries)
     loads = [load_of(posts, queries, part, wordless and i == 0) for i, part in enumerate(words)]
     total = sum(loads) or 1.0
-    node = Node(
+    node = DrawnNode(
         BY_QUERY,
         tuple(Leaf(i, np.array(sorted(part), np.uint64), loads[i] / total) for i, part in enumerate(words)),
     )
@@ -89,7 +89,7 @@ def test_merging_lowers_the_load_as_counted(posts: list[list[int]], queries: lis
 
 
 def test_no_leaf_of_the_other_worker_is_no_merge() -> None:
-    node = Node(BY_QUERY, (Leaf(0, np.array([1], np.uint64), 0.5), Leaf(2, np.array([2], np.uint64), 0.5)))
+    node = DrawnNode(BY_QUERY, (Leaf(0, np.array([1], np.uint64), 0.5), Leaf(2, np.array([2], np.uint64), 0.5)))
     assert retext.together(here_of([[1, 2]] * 9, []), COSTS, node, 0, 1) is None
 
 

@@ -16,7 +16,7 @@ from nearcast.common.kernels.grid import SUMMARY_BITS, may_match, set_bits
 from nearcast.common.kernels.mix import fingerprints
 from nearcast.common.op_schema import NEVER
 from nearcast.partitioning.partition import SPACE, Partition
-from nearcast.partitioning.router_sample import CRQ, Posts, Queries, Sample
+from nearcast.partitioning.router_sample import CRQ, Queries, RouterSample, SampledPosts
 from nearcast.partitioning.routing_table import EVERYTHING, RoutingTable
 from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.subscriptions.brute_force import BruteForce
@@ -35,10 +35,10 @@ def filed_rows(subscriptions: list[Subscription]) -> Rows:
     return Rows(**{**rows.__dict__, "code": file_codes(rows.code, rows.code_offsets, nothing, nothing)})
 
 
-def sample_of(rows: Rows, posts: PostColumns) -> Sample:
+def sample_of(rows: Rows, posts: PostColumns) -> RouterSample:
     count = len(rows)
-    return Sample(
-        Posts(posts.lon, posts.lat, posts.ts, posts.terms, posts.offsets),
+    return RouterSample(
+        SampledPosts(posts.lon, posts.lat, posts.ts, posts.terms, posts.offsets),
         Queries(
             np.full(count, CRQ, np.uint8), rows.boxes, rows.code, rows.code_offsets.astype(np.int64),
             np.full(count, NEVER), np.zeros(count, np.int64),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nearcast.partitioning.partition import BY_POST, BY_QUERY, SPACE, Partition
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.routers.uniform_grid import WORLD
 
 Cut = tuple[int, list[list[int]]]  # the kind of a node, and the keywords of each of its leaves
@@ -36,24 +36,24 @@ def partition(
     )
 
 
-def words_of(sample: Sample) -> list[int]:
+def words_of(sample: RouterSample) -> list[int]:
     """The distinct words of the posts, in no order that means anything."""
     return sorted(set(sample.posts.terms.tolist()) - {0}, key=lambda term: term * 0x9E3779B97F4A7C15 % 2**64)
 
 
-def by_query(sample: Sample, workers: int) -> Partition:
+def by_query(sample: RouterSample, workers: int) -> Partition:
     """All by the queries' words; every other word is assigned, the rest goes by its hash."""
     words = words_of(sample)[::2]
     return partition([0], [(BY_QUERY, [words[leaf::5] for leaf in range(5)])], workers)
 
 
-def by_post(sample: Sample, workers: int) -> Partition:
+def by_post(sample: RouterSample, workers: int) -> Partition:
     """All by the posts' words, of which leaves share some, and one has none."""
     words = words_of(sample)
     return partition([0], [(BY_POST, [words[leaf::3] + words[leaf::7] for leaf in range(4)] + [[]])], workers)
 
 
-def mixed(sample: Sample, workers: int) -> Partition:
+def mixed(sample: RouterSample, workers: int) -> Partition:
     """Four by four cells over a part of the world, nodes of every kind, one of them in two pieces."""
     words = words_of(sample)
     some = [words[leaf::3] for leaf in range(3)]

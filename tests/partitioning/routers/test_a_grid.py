@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.routers import a_grid
 from nearcast.partitioning.sample_tally import WORLD, prefix_sums
 from tests.partitioning.routers.tile_cases import (
@@ -26,12 +26,12 @@ EMPTY = sample_of([], [])
 
 
 @given(samples, st.integers(1, 20))
-def test_no_query_misses_a_post(sample: Sample, workers: int) -> None:
+def test_no_query_misses_a_post(sample: RouterSample, workers: int) -> None:
     check_space(a_grid.build(sample, workers, cells=32), sample, workers)
 
 
 @given(samples, st.integers(1, 20))
-def test_there_is_one_rectangle_for_each_evaluator(sample: Sample, workers: int) -> None:
+def test_there_is_one_rectangle_for_each_evaluator(sample: RouterSample, workers: int) -> None:
     partition = a_grid.build(sample, workers, cells=16)
     assert partition.owner.tolist() == list(range(workers))
     assert all(is_rectangle(partition, node) for node in range(partition.nodes))
@@ -57,7 +57,7 @@ def test_more_evaluators_than_workers_are_dealt_out_by_cost() -> None:
     assert dealt.max() - dealt.min() <= partition.load.max()
 
 
-def brute_costs(sample: Sample, extent: tuple[float, float, float, float], cells: int) -> np.ndarray:
+def brute_costs(sample: RouterSample, extent: tuple[float, float, float, float], cells: int) -> np.ndarray:
     """Eq. 1: for each post the queries of its cell that its words lead to, or that no word leads to."""
     west, south, width, height = extent
     cost = np.zeros((cells, cells))
@@ -77,7 +77,7 @@ def brute_costs(sample: Sample, extent: tuple[float, float, float, float], cells
 
 
 @given(samples)
-def test_the_cost_of_a_cell_is_the_queries_its_posts_lead_to(sample: Sample) -> None:
+def test_the_cost_of_a_cell_is_the_queries_its_posts_lead_to(sample: RouterSample) -> None:
     partition = a_grid.build(sample, 1, cells=8)
     expected = brute_costs(sample, partition.extent, 8)
     assert np.array_equal(a_grid.cell_costs(sample, partition.extent, 8), expected)
@@ -157,7 +157,7 @@ def test_a_cell_is_as_long_as_the_mean_query(boxes: list[tuple[float, ...]], cel
 
 
 @given(samples, st.integers(1, 30))
-def test_neighbour_based_routing_finds_every_partition_once(sample: Sample, workers: int) -> None:
+def test_neighbour_based_routing_finds_every_partition_once(sample: RouterSample, workers: int) -> None:
     partition = a_grid.build(sample, workers, cells=16)
     boxes = sample.queries.boxes[sample.queries.boxes[:, 0] <= sample.queries.boxes[:, 2]]
     nodes, offsets = a_grid.route(partition, boxes)

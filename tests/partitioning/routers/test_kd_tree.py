@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.routers import kd_tree
 from nearcast.partitioning.sample_tally import Tally
 from tests.partitioning.routers.tile_cases import check_space, is_rectangle, leaf_of, random_sample, sample_of, samples
 
 
 @given(samples, st.integers(1, 20))
-def test_no_query_misses_a_post(sample: Sample, workers: int) -> None:
+def test_no_query_misses_a_post(sample: RouterSample, workers: int) -> None:
     partition = kd_tree.build(sample, workers, cells=32)
     check_space(partition, sample, workers)
     assert partition.owner.tolist() == list(range(workers))
@@ -38,7 +38,7 @@ def test_the_most_loaded_part_is_cut_next() -> None:
 
 
 @given(samples, st.booleans())
-def test_halves_differ_in_posts_as_little_as_a_line_allows(sample: Sample, across: bool) -> None:
+def test_halves_differ_in_posts_as_little_as_a_line_allows(sample: RouterSample, across: bool) -> None:
     tally = Tally.of(sample, 16)
     low, high = kd_tree.halves(tally, (2, 3, 12, 10), across)
     x, y = tally.cell_of_post % 16, tally.cell_of_post // 16

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from nearcast.partitioning.kernels.word_division import merge_leaves
 from nearcast.partitioning.partition import BY_QUERY, SPACE
-from nearcast.partitioning.router_sample import CRQ, CTQ, Sample
+from nearcast.partitioning.router_sample import CRQ, CTQ, RouterSample
 from nearcast.partitioning.routers import kdt_tree
 from nearcast.partitioning.text_division import by_metric
-from nearcast.partitioning.worker_load import Costs, Traffic
+from nearcast.partitioning.worker_load import LoadCosts, Traffic
 from tests.papers.routers.test_text_only import COSTS, counted
 from tests.partitioning.routers.twin import EDGES, SHAPES, Asked, Post, check_partition, make_sample, random_sample
 
@@ -101,7 +101,7 @@ def test_leaves_are_merged_as_the_paper_says(seed: int) -> None:
         assert loads[worker] == pytest.approx(0.1 * o * q + o + 0.5 * q)
 
 
-def two_halves(seed: int = 1) -> Sample:
+def two_halves(seed: int = 1) -> RouterSample:
     """Figure 2: in the west small queries about what posts say, in the east large ones about what few posts say."""
     rng = np.random.default_rng(seed)
     posts: list[Post] = []
@@ -136,7 +136,7 @@ def test_phase_one_tells_regions_apart_by_the_words_of_posts_and_queries() -> No
 
 
 def test_the_west_is_cut_by_space_and_the_east_by_text() -> None:
-    partition = kdt_tree.build(two_halves(), 8, delta=0.8, costs=Costs(0.01, 1.0, 0.5, 0.25))
+    partition = kdt_tree.build(two_halves(), 8, delta=0.8, costs=LoadCosts(0.01, 1.0, 0.5, 0.25))
     grid = partition.node.reshape(1024, 1024)
     assert {int(k) for k in partition.kind[np.unique(grid[:, :400])]} == {SPACE}
     assert BY_QUERY in partition.kind[np.unique(grid[:, 700:])]
@@ -194,7 +194,7 @@ def test_workers_are_balanced_or_theta_is_reached(seed: int) -> None:
     sample = random_sample(np.random.default_rng(seed), 800, 600, types=(CRQ,), vocabulary=200, side=5.0)
     partition = kdt_tree.build(sample, 4, sigma=1.3, theta=40)
     assert 4 <= partition.leaves <= 40
-    traffic = Traffic.of(sample, Costs())
+    traffic = Traffic.of(sample, LoadCosts())
     assert np.bincount(partition.owner, partition.load, 4).max() < 0.5 * partition.load.sum()
     assert partition.load.sum() < 2 * traffic.whole().load
 

@@ -12,22 +12,22 @@ from nearcast.common.errors import BadInput
 from nearcast.partitioning.cost_model import Prices
 from nearcast.partitioning.partition import BY_POST, SPACE
 from nearcast.partitioning.qt_plan import best_plan, regrown, share_out
-from nearcast.partitioning.qt_split import Node, Planter, leaves, plant, total
+from nearcast.partitioning.qt_split import Planter, SplitNode, leaves, plant, total
 from nearcast.partitioning.query_statistics import Statistics
-from nearcast.partitioning.router_sample import CRQ, SKQ, SRQ, STQ, Sample
+from nearcast.partitioning.router_sample import CRQ, SKQ, SRQ, STQ, RouterSample
 from nearcast.partitioning.routers import qt_tree
 from tests.partitioning.routers.twin import EDGES, SHAPES, Post, check_partition, make_sample, random_sample
 
 
-def shallow(sample: Sample) -> Statistics:
+def shallow(sample: RouterSample) -> Statistics:
     return Statistics.of(sample, depth=7)
 
 
-def planter_of(sample: Sample) -> Planter:
+def planter_of(sample: RouterSample) -> Planter:
     return Planter.of(sample, shallow(sample))
 
 
-def nodes(root: Node) -> Iterator[Node]:
+def nodes(root: SplitNode) -> Iterator[SplitNode]:
     yield root
     for child in root.children:
         yield from nodes(child)
@@ -81,7 +81,7 @@ def test_the_heaviest_node_is_split_next_until_there_are_theta_leaves() -> None:
         previous = root
 
 
-def split_by_hand(planter: Planter, node: Node) -> list[int]:
+def split_by_hand(planter: Planter, node: SplitNode) -> list[int]:
     """Textual partitioning as §4.1.2 says it: the child of each post, by the increment of W of eq. 2."""
     prices = Prices.of(planter.j, node.level, node.x, node.y)
     words: list[set[int]] = [set() for _ in range(4)]
@@ -169,9 +169,9 @@ def test_a_plan_made_with_some_posts_is_carried_out_with_all() -> None:
 
 
 def test_space_below_text_cuts_all_textual_children() -> None:
-    quadrant = [Node(1, part % 2, part // 2, np.array([part])) for part in range(4)]
-    text = [Node(0, 0, 0, np.arange(4), children=quadrant), Node(0, 0, 0, np.array([4]))]
-    root = Node(0, 0, 0, np.arange(5), cut=BY_POST, children=text)
+    quadrant = [SplitNode(1, part % 2, part // 2, np.array([part])) for part in range(4)]
+    text = [SplitNode(0, 0, 0, np.arange(4), children=quadrant), SplitNode(0, 0, 0, np.array([4]))]
+    root = SplitNode(0, 0, 0, np.arange(5), cut=BY_POST, children=text)
     found = list(qt_tree.squares([root], 0, 0, 0))
     assert [(level, x, y) for level, x, y, _ in found] == [(1, 0, 0), (1, 1, 0), (1, 0, 1), (1, 1, 1)]
     assert [here for *_, here in found] == [[quadrant[part], text[1]] for part in range(4)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nearcast.common.errors import BadInput
 from nearcast.partitioning.partition import Partition
-from nearcast.partitioning.router_sample import CRQ, SRQ, Sample
+from nearcast.partitioning.router_sample import CRQ, SRQ, RouterSample
 from nearcast.partitioning.routers import quad_tree
 from nearcast.partitioning.sample_tally import WORLD
 from tests.partitioning.routers.tile_cases import (
@@ -26,12 +26,12 @@ CELLS = 16
 
 
 @given(samples, st.integers(1, 20))
-def test_no_query_misses_a_post(sample: Sample, workers: int) -> None:
+def test_no_query_misses_a_post(sample: RouterSample, workers: int) -> None:
     check_space(quad_tree.build(sample, workers, cells=CELLS), sample, workers)
 
 
 @given(samples, st.integers(1, 20))
-def test_there_are_more_leaves_than_workers_and_all_are_quadrants(sample: Sample, workers: int) -> None:
+def test_there_are_more_leaves_than_workers_and_all_are_quadrants(sample: RouterSample, workers: int) -> None:
     partition = quad_tree.build(sample, workers, cells=CELLS)
     assert partition.leaves > workers
     for node in range(partition.nodes):
@@ -44,7 +44,7 @@ def test_there_are_more_leaves_than_workers_and_all_are_quadrants(sample: Sample
 
 
 @given(samples)
-def test_the_load_of_a_leaf_is_what_it_costs_by_the_formula(sample: Sample) -> None:
+def test_the_load_of_a_leaf_is_what_it_costs_by_the_formula(sample: RouterSample) -> None:
     partition = quad_tree.build(sample, 5, c1=2.0, c2=3.0, c3=5.0, cells=CELLS)
     posts, continuous, snapshot = (np.zeros(partition.leaves) for _ in range(3))
     for lon, lat in zip(sample.posts.lon, sample.posts.lat, strict=True):
@@ -63,7 +63,7 @@ def runs_of(partition: Partition) -> list[int]:
 
 
 @given(samples, st.integers(1, 12))
-def test_a_worker_owns_one_run_of_neighbours(sample: Sample, workers: int) -> None:
+def test_a_worker_owns_one_run_of_neighbours(sample: RouterSample, workers: int) -> None:
     runs = runs_of(quad_tree.build(sample, workers, cells=CELLS))
     assert runs == sorted(set(runs))
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nearcast.common.op_schema import CODE_LAST, CODE_NEGATIVE
 from nearcast.partitioning.partition import SPACE, Partition
-from nearcast.partitioning.router_sample import Posts, Queries, Sample
+from nearcast.partitioning.router_sample import Queries, RouterSample, SampledPosts
 
 SHAPES = ("uniform", "clustered", "one point", "one row", "border")
 
@@ -16,7 +16,7 @@ def sample_of(
     posts: Sequence[tuple[float, float, Sequence[int]]],
     queries: Sequence[tuple[Sequence[float], Sequence[int]]],
     types: Sequence[int] | None = None,
-) -> Sample:
+) -> RouterSample:
     """From (lon, lat, terms) and (box, conjunction): a query for all of its terms, filed under the first; the negative
     of a term excludes it.
     """
@@ -28,8 +28,8 @@ def sample_of(
             code += [1 | last | (CODE_NEGATIVE if term < 0 else 0), abs(term)]
         codes.append(code)
     number = len(queries)
-    return Sample(
-        Posts(
+    return RouterSample(
+        SampledPosts(
             np.array([lon for lon, _, _ in posts], np.float64),
             np.array([lat for _, lat, _ in posts], np.float64),
             np.arange(len(posts), dtype=np.int64),
@@ -47,7 +47,7 @@ def sample_of(
     )
 
 
-def random_sample(seed: int, shape: str, posts: int, queries: int) -> Sample:
+def random_sample(seed: int, shape: str, posts: int, queries: int) -> RouterSample:
     rng = np.random.default_rng(seed)
     lon, lat = rng.uniform(-180, 180, posts), rng.uniform(-90, 90, posts)
     if shape == "clustered":
@@ -103,7 +103,7 @@ def leaves_of(partition: Partition, box: np.ndarray) -> set[int]:
     return {int(leaf) for across in columns for leaf in np.unique(grid[rows, across])}
 
 
-def check_space(partition: Partition, sample: Sample, workers: int) -> None:
+def check_space(partition: Partition, sample: RouterSample, workers: int) -> None:
     """A sound partition of space: every cell has a leaf with a worker, and no query misses a post in its box."""
     assert partition.workers == workers
     assert len(partition.node) == partition.cells**2

@@ -10,7 +10,7 @@ import numpy as np
 
 from nearcast.common.op_schema import CODE_KEY_SHIFT, CODE_LAST, CODE_LENGTH_MASK, CODE_NEGATIVE, NEVER
 from nearcast.partitioning.partition import BY_QUERY, SPACE, Partition
-from nearcast.partitioning.router_sample import CKQ, CRQ, CTQ, SKQ, SRQ, STQ, Posts, Queries, Sample
+from nearcast.partitioning.router_sample import CKQ, CRQ, CTQ, SKQ, SRQ, STQ, Queries, RouterSample, SampledPosts
 
 Conjunction = list[tuple[bool, tuple[int, ...]]]  # literals: (negative, terms in a row)
 Post = tuple[float, float, Sequence[int]]  # lon, lat, words
@@ -37,11 +37,11 @@ def conjunctions(queries: Queries, row: int) -> list[tuple[int, Conjunction]]:
     return out or [(0, [])]
 
 
-def words_of(posts: Posts, row: int) -> list[int]:
+def words_of(posts: SampledPosts, row: int) -> list[int]:
     return [int(term) for term in posts.terms[posts.offsets[row] : posts.offsets[row + 1]]]
 
 
-def satisfies(sample: Sample, post: int, query: int) -> bool:
+def satisfies(sample: RouterSample, post: int, query: int) -> bool:
     west, south, east, north = sample.queries.boxes[query]
     lon, lat = sample.posts.lon[post], sample.posts.lat[post]
     across = west <= lon <= east if west <= east else lon >= west or lon <= east
@@ -81,7 +81,7 @@ def leaf_of_term(partition: Partition, node: int, term: int) -> int:
     return leaves[term % len(leaves)]
 
 
-def matching(partition: Partition, posts: Posts, row: int) -> set[int]:
+def matching(partition: Partition, posts: SampledPosts, row: int) -> set[int]:
     """The leaves that a post is matched by."""
     x, y = cell(partition, posts.lon[row], posts.lat[row])
     node = int(partition.node[y * partition.cells + x])
@@ -110,7 +110,7 @@ def keeping(partition: Partition, queries: Queries, row: int) -> set[int]:
     return out
 
 
-def check_partition(partition: Partition, sample: Sample, workers: int) -> None:
+def check_partition(partition: Partition, sample: RouterSample, workers: int) -> None:
     """It has the shape that the contract says, and no post misses a query that it satisfies."""
     leaves, kinds = partition.leaves, partition.kind
     assert partition.workers == workers and len(partition.node) == partition.cells**2
@@ -155,11 +155,11 @@ def make_sample(
     times: Sequence[int] | None = None,
     life: Sequence[int] | None = None,
     k: int = 2,
-) -> Sample:
+) -> RouterSample:
     """A sample of these posts and queries; a post an hour, and queries that stand for ever, unless told."""
     codes = [code_of(expression) for _, _, expression in queries]
-    return Sample(
-        Posts(
+    return RouterSample(
+        SampledPosts(
             np.array([post[0] for post in posts], np.float64),
             np.array([post[1] for post in posts], np.float64),
             np.array(times if times is not None else [HOUR * i for i in range(len(posts))], np.int64),
@@ -185,7 +185,7 @@ def random_sample(
     types: Sequence[int] = (SRQ, SKQ, STQ, CRQ, CKQ, CTQ),
     vocabulary: int = 12,
     side: float = 60.0,
-) -> Sample:
+) -> RouterSample:
     """Posts and queries of a few words, of which some queries have none, exclude some, cross the antimeridian or take
     in the world. `shape` is "spread", "crowded" (two cities), "point" or "poles".
     """

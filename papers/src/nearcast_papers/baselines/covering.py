@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 
 from nearcast.common.arrays import frozen
-from nearcast.kinds.relevance.matcher import Matcher, Out, Pairs, Standing, collected
+from nearcast.kinds.relevance.matcher import Matcher, Out, Pairs, StandingSubscribers, collected
 from nearcast.kinds.relevance.term_ranks import Terms
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 from nearcast.storage.subscriptions.rows import is_first
 from nearcast_papers.baselines.kernels.covered_cells import cover_words, match_covered
 
@@ -33,17 +33,17 @@ class CoveringIndex:
     need: np.ndarray
     levels: int
 
-    def match(self, posts: Vectors, standing: Standing, number: int) -> Pairs:
+    def match(self, posts: Vectors, standing: StandingSubscribers, number: int) -> Pairs:
         numbers = self.terms.numbers_of(posts.terms)
-        tastes = standing.tastes
+        profiles = standing.profiles
         most = len(self.rows)
 
         def go(done: int, out: Out, tally: np.ndarray) -> tuple[int, int]:
             found: tuple[int, int] = match_covered(
                 done, self.levels, self.terms.count, self.runs, self.run_starts, self.owners, self.own, self.need,
                 numbers, number, standing.home, standing.theta,
-                tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
-                posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out, most, tally,
+                profiles.lon, profiles.lat, profiles.alpha, profiles.reach, profiles.words, profiles.offsets,
+                profiles.weights, posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out, most, tally,
             )  # fmt: skip
             return found
 
@@ -55,15 +55,15 @@ class CoveringIndex:
         return self.terms.nbytes + sum(array.nbytes for array in own)
 
 
-def build_part(tastes: Tastes, theta: np.ndarray, rows: np.ndarray, levels: int = LEVELS) -> CoveringIndex:
-    terms, numbers = Terms.of(tastes, rows)
-    sizes = tastes.offsets[rows + 1] - tastes.offsets[rows]
+def build_part(profiles: Profiles, theta: np.ndarray, rows: np.ndarray, levels: int = LEVELS) -> CoveringIndex:
+    terms, numbers = Terms.of(profiles, rows)
+    sizes = profiles.offsets[rows + 1] - profiles.offsets[rows]
     cover = 3 * levels + 1
     count = len(numbers) * cover
     keys, own, need = np.empty(count, np.int64), np.empty(count, np.float32), np.empty(count, np.float32)
     cover_words(
-        rows, numbers, frozen(np.cumsum(sizes) - sizes), tastes.offsets, tastes.weights, tastes.lon, tastes.lat,
-        tastes.alpha, tastes.reach, theta, levels, terms.count, keys, own, need,
+        rows, numbers, frozen(np.cumsum(sizes) - sizes), profiles.offsets, profiles.weights, profiles.lon, profiles.lat,
+        profiles.alpha, profiles.reach, theta, levels, terms.count, keys, own, need,
     )  # fmt: skip
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
@@ -80,5 +80,5 @@ def build_part(tastes: Tastes, theta: np.ndarray, rows: np.ndarray, levels: int 
     )
 
 
-def build(tastes: Tastes, theta: np.ndarray, levels: int = LEVELS) -> Matcher:
-    return Matcher(tastes, theta, partial(build_part, levels=levels))
+def build(profiles: Profiles, theta: np.ndarray, levels: int = LEVELS) -> Matcher:
+    return Matcher(profiles, theta, partial(build_part, levels=levels))

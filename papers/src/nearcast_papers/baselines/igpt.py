@@ -22,9 +22,9 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.kernels.pyramid_cells import z_order
-from nearcast.kinds.relevance.matcher import Matcher, Out, Pairs, Standing, collected
+from nearcast.kinds.relevance.matcher import Matcher, Out, Pairs, StandingSubscribers, collected
 from nearcast.kinds.relevance.term_ranks import Terms
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 from nearcast.storage.subscriptions.rows import is_first
 from nearcast_papers.baselines.kernels.igpt_cells import (
     ALPHA,
@@ -60,18 +60,18 @@ class CellIndex:
     owners: np.ndarray
     rules: int
 
-    def match(self, posts: Vectors, standing: Standing, number: int) -> Pairs:
+    def match(self, posts: Vectors, standing: StandingSubscribers, number: int) -> Pairs:
         numbers = self.terms.numbers_of(posts.terms)
-        tastes = standing.tastes
-        stamps = np.full(len(tastes), -1, np.int32)
+        profiles = standing.profiles
+        stamps = np.full(len(profiles), -1, np.int32)
         most = len(self.rows)
 
         def go(done: int, out: Out, tally: np.ndarray) -> tuple[int, int]:
             found: tuple[int, int] = match_each(
                 done, self.rules, self.cells, self.term_runs, self.run_cells, self.run_groups,
                 self.group_starts, self.postings, self.owners, numbers, stamps, number, standing.home, standing.theta,
-                tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
-                posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out, most, tally,
+                profiles.lon, profiles.lat, profiles.alpha, profiles.reach, profiles.words, profiles.offsets,
+                profiles.weights, posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out, most, tally,
             )  # fmt: skip
             return found
 
@@ -84,38 +84,40 @@ class CellIndex:
 
 
 def build_part(
-    tastes: Tastes,
+    profiles: Profiles,
     theta: np.ndarray,
     rows: np.ndarray,
     rules: Collection[str] = RULES,
     groups: int = GROUPS,
     largest_cell: int = LARGEST_CELL,
 ) -> CellIndex:
-    terms, numbers = Terms.of(tastes, rows)
-    sizes = tastes.offsets[rows + 1] - tastes.offsets[rows]
+    terms, numbers = Terms.of(profiles, rows)
+    sizes = profiles.offsets[rows + 1] - profiles.offsets[rows]
     word_starts = np.cumsum(sizes) - sizes
 
-    codes = z_order(frozen(tastes.lon[rows]), frozen(tastes.lat[rows]))
+    codes = z_order(frozen(profiles.lon[rows]), frozen(profiles.lat[rows]))
     by_place = np.argsort(codes, kind="stable")
     starts = leaf_starts(frozen(codes[by_place]), largest_cell)
     cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     cells, inner = np.empty((CELL_FIELDS, len(starts) - 1)), np.empty(len(rows))
     members = frozen(rows[by_place])
-    bound_cells(frozen(starts), members, tastes.lon, tastes.lat, tastes.alpha, tastes.reach, theta, cells, inner)
+    bound_cells(
+        frozen(starts), members, profiles.lon, profiles.lat, profiles.alpha, profiles.reach, theta, cells, inner
+    )
 
-    edges = np.quantile(tastes.alpha[rows], np.arange(1, groups) / groups) if len(rows) else np.empty(0)
-    group = np.searchsorted(edges, tastes.alpha[members], side="right")
+    edges = np.quantile(profiles.alpha[rows], np.arange(1, groups) / groups) if len(rows) else np.empty(0)
+    group = np.searchsorted(edges, profiles.alpha[members], side="right")
     order = np.lexsort((theta[members], group, cell))
     count = len(numbers)
     term, at = np.empty(count, np.int32), np.empty(count, np.int32)
     unsorted = np.empty((count, POSTING_FIELDS), np.float32)
     fill_words(
-        frozen(members[order]), numbers, frozen(word_starts[by_place[order]]), tastes.offsets, tastes.weights,
+        frozen(members[order]), numbers, frozen(word_starts[by_place[order]]), profiles.offsets, profiles.weights,
         int(sizes.max(initial=0)), term, unsorted, at,
     )  # fmt: skip
     place = order[at]  # of a posting's subscriber among `members`
     owner = members[place]
-    unsorted[:, INNER], unsorted[:, THETA], unsorted[:, ALPHA] = inner[place], theta[owner], tastes.alpha[owner]
+    unsorted[:, INNER], unsorted[:, THETA], unsorted[:, ALPHA] = inner[place], theta[owner], profiles.alpha[owner]
     run = term.astype(np.int64) * len(starts) + cell[place]
     sort = np.argsort(run, kind="stable")
     run, group = run[sort], group[place][sort]
@@ -139,10 +141,10 @@ def build_part(
 
 
 def build(
-    tastes: Tastes,
+    profiles: Profiles,
     theta: np.ndarray,
     rules: Collection[str] = RULES,
     groups: int = GROUPS,
     largest_cell: int = LARGEST_CELL,
 ) -> Matcher:
-    return Matcher(tastes, theta, partial(build_part, rules=rules, groups=groups, largest_cell=largest_cell))
+    return Matcher(profiles, theta, partial(build_part, rules=rules, groups=groups, largest_cell=largest_cell))

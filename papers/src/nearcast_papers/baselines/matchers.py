@@ -8,8 +8,8 @@ import numpy as np
 
 from nearcast.kinds.relevance import index as igpt_batch
 from nearcast.kinds.relevance.kernels.score import APART, cosine, nearness, score_of
-from nearcast.kinds.relevance.matcher import Matcher, Pairs, Standing
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.matcher import Matcher, Pairs, StandingSubscribers
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 from nearcast_papers.baselines import covering as ciq
 from nearcast_papers.baselines import igpt
 
@@ -20,8 +20,8 @@ class AllPairs:
 
     rows: np.ndarray
 
-    def match(self, posts: Vectors, standing: Standing, number: int) -> Pairs:
-        s, found = standing.tastes, []
+    def match(self, posts: Vectors, standing: StandingSubscribers, number: int) -> Pairs:
+        s, found = standing.profiles, []
         for row in self.rows[standing.home[self.rows] == number].tolist():
             for post in range(len(posts)):
                 alike = cosine(
@@ -41,11 +41,11 @@ class AllPairs:
         return self.rows.nbytes
 
 
-def brute(tastes: Tastes, theta: np.ndarray) -> Matcher:
-    return Matcher(tastes, theta, lambda tastes, theta, rows: AllPairs(rows))
+def brute(profiles: Profiles, theta: np.ndarray) -> Matcher:
+    return Matcher(profiles, theta, lambda profiles, theta, rows: AllPairs(rows))
 
 
-MATCHERS: dict[str, Callable[[Tastes, np.ndarray], Matcher]] = {
+MATCHERS: dict[str, Callable[[Profiles, np.ndarray], Matcher]] = {
     "batch": igpt_batch.build,
     "igpt": igpt.build,
     "ipt": partial(igpt.build, rules=igpt.INDIVIDUAL),

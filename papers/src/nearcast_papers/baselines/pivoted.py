@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.arrays import frozen
-from nearcast.kinds.aggregates.ch_plan import Queries
+from nearcast.kinds.aggregates.ch_plan import PlannedQueries
 from nearcast.kinds.aggregates.condition_index import Seen, certain, collected, prepared, without
 from nearcast.kinds.aggregates.condition_predicates import values_of
 from nearcast.kinds.aggregates.kernels.conditions import CHECK_PLACE, CHECK_TESTS, Posts, Values
@@ -23,7 +23,7 @@ class Pivoted(ABC):
 
     def __init__(self, rows: Rows, seen: Seen) -> None:
         self.seen = seen
-        self.queries = Queries(rows, seen)
+        self.queries = PlannedQueries(rows, seen)
         self.inactive = frozen(np.zeros(len(rows), np.bool_))
         self.lay_out()
 

@@ -20,11 +20,11 @@ import numpy as np
 from nearcast.common.errors import BadInput
 from nearcast.common.kernels.grid import SUMMARY_BITS
 from nearcast.partitioning.partition import Partition
-from nearcast.partitioning.router_sample import TYPES, Sample
+from nearcast.partitioning.router_sample import TYPES, RouterSample
 from nearcast.partitioning.routers import a_grid, uniform_grid
 from nearcast.partitioning.routers.registry import routers as known_routers
 from nearcast.partitioning.routing_table import RoutingTable
-from nearcast.partitioning.worker_load import CANDIDATE, MEASURED, Costs
+from nearcast.partitioning.worker_load import CANDIDATE, MEASURED, LoadCosts
 from nearcast_papers.benchmarks.figures import Progress, figure, rounded
 from nearcast_papers.benchmarks.machine import machine
 from nearcast_papers.benchmarks.routing_plot import draw
@@ -65,7 +65,7 @@ KNOWN = known_routers()
 REPEATS = 3
 WARM = 1_000  # posts and queries that everything is tried with once
 
-Build = Callable[[Sample, int], Partition]
+Build = Callable[[RouterSample, int], Partition]
 RouterRows = dict[str, dict[str, list[Any]]]
 
 
@@ -99,7 +99,7 @@ def run(
     progress("making posts")
     within = box_of(extent)
     grounds = Grounds(real(Path(data), posts, seed, within) if data else generated(posts, seed, within), seed)
-    costs = Costs(MEASURED.c1 * max(live / max(queries, 1), 1.0), MEASURED.c2, MEASURED.c3, MEASURED.c4)
+    costs = LoadCosts(MEASURED.c1 * max(live / max(queries, 1), 1.0), MEASURED.c2, MEASURED.c3, MEASURED.c4)
     progress("compiling what is not compiled yet")
     few, some = make_set("mix", Grounds(generated(WARM, seed), seed), WARM, seed)
     for _, build in variants(names, 2, thetas[:1], costs):
@@ -126,7 +126,9 @@ def run(
     }  # fmt: skip
 
 
-def variants(names: Sequence[str], workers: int, thetas: Sequence[int], costs: Costs) -> Iterator[tuple[str, Build]]:
+def variants(
+    names: Sequence[str], workers: int, thetas: Sequence[int], costs: LoadCosts
+) -> Iterator[tuple[str, Build]]:
     """What to measure: the routers as registered; the QT family for every θ, and grids with as many leaves."""
     check = CANDIDATE / MEASURED.c2 * costs.c1 / MEASURED.c1  # matches are not among what is compared
     own: dict[str, dict[str, Any]] = {name: {"costs": costs} for name in BY_LOAD} | {"agrid": {"check": check}}
@@ -145,7 +147,7 @@ def variants(names: Sequence[str], workers: int, thetas: Sequence[int], costs: C
                 yield f"grid/{side * side}", partial(uniform_grid.build, cells=side)
 
 
-def measure(sample: Sample, fresh: Fresh, build: Build, workers: int, costs: Costs) -> list[Any]:
+def measure(sample: RouterSample, fresh: Fresh, build: Build, workers: int, costs: LoadCosts) -> list[Any]:
     """One row of figures, in the order of COLUMNS."""
     began = time.thread_time()
     partition = build(sample, workers)

@@ -39,7 +39,7 @@ def run(
     """Lists are given with commas: `--parts searches,standing --memory 500,1000 --functions count`.
 
     Searches are over `posts` of 72 hours; their targets are those for 10 million. `queries` of each number of
-    constraints are timed (more than 120 would have a cache choose anew meanwhile), after a cache has learnt from
+    constraints are timed (more than 120 would have a cache choose anew meanwhile), after a cache has learned from
     `training` others; `repeated` are asked again and again, of DuckDB too where it is installed. Standing ones see
     `standing_posts` in `minutes` of stream time (`standing`: one core, index by index; `stream`: the whole pipeline
     with 2 workers, reports included). Memory is in MB. `png` is a file for a plot.

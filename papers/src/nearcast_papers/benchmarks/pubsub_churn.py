@@ -15,7 +15,7 @@ from nearcast.sources.file_log import FileLog
 from nearcast.sources.formats import whole_file
 from nearcast.sources.records import normalise
 from nearcast.sources.world import World
-from nearcast.sources.world.vocabulary import SMALLEST
+from nearcast.sources.world.world_vocabulary import SMALLEST
 from nearcast.storage.compaction_policy import FAN
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.files import write_table

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from nearcast.common.errors import BadInput
 from nearcast.common.text.tokenizer import Tokenizer
-from nearcast.partitioning.router_sample import CKQ, CRQ, CTQ, SKQ, STQ, TYPES, Posts, Queries, Sample
+from nearcast.partitioning.router_sample import CKQ, CRQ, CTQ, SKQ, STQ, TYPES, Queries, RouterSample, SampledPosts
 from nearcast.sources.world import World
 from nearcast.storage.subscriptions.rows import Rows, take_lists
 from nearcast_papers.benchmarks.bulk_queries import rows_of, term_counts
@@ -48,17 +48,19 @@ class Half:
     `type` is that of each.
     """
 
-    posts: Posts
+    posts: SampledPosts
     rows: Rows
     type: np.ndarray
 
     @property
-    def sample(self) -> Sample:
+    def sample(self) -> RouterSample:
         rows, near = self.rows, np.isin(self.type, (SKQ, CKQ))
         boxes = np.where(near[:, None], middles(rows.boxes)[:, [0, 1, 0, 1]], rows.boxes)
         k = np.where(near | np.isin(self.type, (STQ, CTQ)), K, 0).astype(np.int64)
         life = np.full(len(rows), SPAN, np.int64)
-        return Sample(self.posts, Queries(self.type, boxes, rows.code, rows.code_offsets.astype(np.int64), life, k))
+        return RouterSample(
+            self.posts, Queries(self.type, boxes, rows.code, rows.code_offsets.astype(np.int64), life, k)
+        )
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Ground:
         return term_counts(self.known["text"])
 
     @cached_property
-    def posts(self) -> tuple[Posts, Posts]:
+    def posts(self) -> tuple[SampledPosts, SampledPosts]:
         return posts_of(self.known), posts_of(self.fresh)
 
     def moved(self, where: str, seed: int) -> "Ground":
@@ -220,9 +222,9 @@ def make_set(name: str, grounds: Grounds, queries: int, seed: int) -> tuple[Half
     return halves[0], halves[1]
 
 
-def posts_of(table: pa.Table) -> Posts:
+def posts_of(table: pa.Table) -> SampledPosts:
     lon, lat, ts = (table[name].to_numpy() for name in ("lon", "lat", "ts"))
-    return Posts(lon, lat, ts.astype(np.int64), *Tokenizer().terms(table["text"]))
+    return SampledPosts(lon, lat, ts.astype(np.int64), *Tokenizer().terms(table["text"]))
 
 
 def without_words(rows: Rows, which: np.ndarray) -> Rows:

@@ -30,11 +30,11 @@ from nearcast.common.arrays import frozen
 from nearcast.common.kernels.grid import SUMMARY_BITS, may_match, set_bits
 from nearcast.common.kernels.mix import fingerprints
 from nearcast.partitioning.kernels.query_counts import keyword_sets, known_words
-from nearcast.partitioning.router_sample import CKQ, CRQ, SKQ, Posts, Queries, Sample
+from nearcast.partitioning.router_sample import CKQ, CRQ, SKQ, Queries, RouterSample, SampledPosts
 from nearcast.partitioning.routers.a_grid import cell_costs, granularity
 from nearcast.partitioning.routing_table import RoutingTable
 from nearcast.partitioning.sample_tally import cells_of, extent_of
-from nearcast.partitioning.worker_load import Costs
+from nearcast.partitioning.worker_load import LoadCosts
 from nearcast.sources.world.geography import KM_PER_DEGREE
 from nearcast.storage.subscriptions.kernels.register import key_terms
 from nearcast.storage.subscriptions.rows import Rows
@@ -50,7 +50,7 @@ class Fresh:
     the standing queries, each with the box in which posts can be answers.
     """
 
-    posts: Posts
+    posts: SampledPosts
     prints: np.ndarray
     searches: Rows
     type: np.ndarray  # of the searches
@@ -85,7 +85,7 @@ class Fresh:
         rows, none = self.standing, np.zeros(len(self.standing), np.int64)
         kinds = np.full(len(rows), CRQ, np.uint8)
         queries = Queries(kinds, rows.boxes, rows.code, rows.code_offsets.astype(np.int64), none, none)
-        sample = Sample(self.posts, queries)
+        sample = RouterSample(self.posts, queries)
         extent, side = extent_of(sample), granularity(sample)
         cells = cells_of(self.posts, extent, side)
         share = cell_costs(sample, extent, side).reshape(-1) / np.maximum(np.bincount(cells, minlength=side * side), 1)
@@ -220,7 +220,7 @@ def indexed(fresh: Fresh, routed: Routed, owners: np.ndarray, workers: int) -> n
     return np.bincount(pairs % workers, fresh.indexed[post] / shared[post], workers)
 
 
-def loads(fresh: Fresh, routed: Routed, table: RoutingTable, workers: int, costs: Costs) -> np.ndarray:
+def loads(fresh: Fresh, routed: Routed, table: RoutingTable, workers: int, costs: LoadCosts) -> np.ndarray:
     """Definition 1 of each worker, in µs: of the posts that it stores or matches and the standing queries it keeps."""
     owners = table.owners(workers)
     post, leaf = routed.matched
@@ -244,7 +244,7 @@ def _kept(fresh: Fresh, table: RoutingTable, workers: int) -> np.ndarray:
     return out
 
 
-def circles(posts: Posts, rows: Rows, k: int) -> np.ndarray:
+def circles(posts: SampledPosts, rows: Rows, k: int) -> np.ndarray:
     """Boxes about the circles from the middles of the rows to the k-th nearest post that has the word each is filed
     under; the world where there are fewer.
     """

@@ -73,7 +73,7 @@ def drain(
     """All of the workload through the pipeline, once."""
     from nearcast.engine.samples import sampled_posts
     from nearcast.engine.settings import Inputs
-    from nearcast.engine.spark.stream import Pipeline, read_packets
+    from nearcast.engine.spark.streaming_query import Pipeline, read_packets
 
     state, settings = StateDirectory(folder / f"keep-{keep}"), Settings(workers=cores, keep=keep)
     inputs = Inputs(posts=(str(workload.posts),), ops=(str(workload.ops),), batch_posts=batch_posts, splits=cores)
@@ -97,7 +97,7 @@ def at_rate(
     """Generated posts at a rate, for so long after the first ones were committed."""
     from nearcast.engine.samples import sampled_posts
     from nearcast.engine.settings import Inputs
-    from nearcast.engine.spark.stream import Pipeline, read_packets
+    from nearcast.engine.spark.streaming_query import Pipeline, read_packets
 
     state, settings = StateDirectory(folder / "rate"), Settings(workers=cores)
     inputs = Inputs((world_spec(world, rate),), (str(workload.ops),), splits=cores)

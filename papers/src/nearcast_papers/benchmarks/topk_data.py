@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nearcast.common.arrays import frozen
-from nearcast.kinds.relevance.vectors import Idf, Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Idf, Profiles, Vectors
 from nearcast.storage.subscriptions.rows import is_first
 from nearcast_papers.baselines.kernels.sample_thresholds import thresholds
 
@@ -79,7 +79,7 @@ def vectors(texts: PostTexts, idf: Idf) -> Vectors:
     return Vectors.of(texts.lon, texts.lat, texts.terms, texts.offsets, idf)
 
 
-def subscribers(texts: PostTexts, idf: Idf, seed: int, words: tuple[int, int] = (1, 5), k: int = 20) -> Tastes:
+def subscribers(texts: PostTexts, idf: Idf, seed: int, words: tuple[int, int] = (1, 5), k: int = 20) -> Profiles:
     """One of every post: its place and some of its words, their number drawn from `words`, both ends included."""
     rng = np.random.default_rng((seed, 3))
     terms, offsets, _ = idf.weigh(texts.terms, texts.offsets)
@@ -92,7 +92,7 @@ def subscribers(texts: PostTexts, idf: Idf, seed: int, words: tuple[int, int] = 
     starts = np.concatenate(([0], np.cumsum(wanted)))
     own, ends, weights = idf.weigh(terms[picked], starts)
     n = len(texts)
-    return Tastes(
+    return Profiles(
         texts.lon,
         texts.lat,
         rng.random(n),
@@ -104,7 +104,7 @@ def subscribers(texts: PostTexts, idf: Idf, seed: int, words: tuple[int, int] = 
     )
 
 
-def sampled_theta(tastes: Tastes, sample: Vectors, passing: float = 55.0, window: int = 1_000_000) -> np.ndarray:
+def sampled_theta(profiles: Profiles, sample: Vectors, passing: float = 55.0, window: int = 1_000_000) -> np.ndarray:
     """The threshold of each subscriber, at which about `passing` of `window` posts pass; told from the sample."""
     rank = max(1, round(passing * len(sample) / window))
     owner = np.repeat(np.arange(len(sample)), np.diff(sample.offsets))
@@ -112,13 +112,13 @@ def sampled_theta(tastes: Tastes, sample: Vectors, passing: float = 55.0, window
     ordered = sample.terms[order]
     begins = np.flatnonzero(is_first(ordered))
     found: np.ndarray = thresholds(
-        tastes.lon,
-        tastes.lat,
-        tastes.alpha,
-        tastes.reach,
-        tastes.words,
-        tastes.offsets,
-        tastes.weights,
+        profiles.lon,
+        profiles.lat,
+        profiles.alpha,
+        profiles.reach,
+        profiles.words,
+        profiles.offsets,
+        profiles.weights,
         sample.lon,
         sample.lat,
         sample.terms,
@@ -136,7 +136,7 @@ def sampled_theta(tastes: Tastes, sample: Vectors, passing: float = 55.0, window
 class TopkWorkload:
     """Subscribers with thresholds, and posts that come to them."""
 
-    tastes: Tastes
+    profiles: Profiles
     theta: np.ndarray
     posts: Vectors
 
@@ -147,6 +147,6 @@ def workload(
     """The paper's defaults: 1-5 words, k = 20, window 1 M."""
     world = TopkWorld(seed, flattened=flattened)
     idf = statistics(world.texts(200_000, 0))
-    tastes = subscribers(world.texts(count, 1), idf, seed)
-    theta = sampled_theta(tastes, vectors(world.texts(sample, 2), idf))
-    return TopkWorkload(tastes, theta, vectors(world.texts(posts, 3), idf))
+    profiles = subscribers(world.texts(count, 1), idf, seed)
+    theta = sampled_theta(profiles, vectors(world.texts(sample, 2), idf))
+    return TopkWorkload(profiles, theta, vectors(world.texts(posts, 3), idf))

@@ -16,7 +16,7 @@ from nearcast.kinds.relevance.distributions.prefix import Prefix
 from nearcast.kinds.relevance.distributions.protocol import Distribution, messages, replication
 from nearcast.kinds.relevance.distributions.registry import KINDS, build
 from nearcast.kinds.relevance.distributions.spatial_first import SpatialFirst
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 from nearcast.storage.subscriptions.rows import take_lists
 from nearcast_papers.benchmarks.figures import Progress, rounded
 
@@ -59,11 +59,11 @@ class PairIndex(Protocol):
     def match(self, posts: Vectors) -> MatchedPairs: ...
 
 
-Indexer = Callable[[Tastes, np.ndarray], PairIndex]
+Indexer = Callable[[Profiles, np.ndarray], PairIndex]
 
 
 def distribution_figures(
-    tastes: Tastes,
+    profiles: Profiles,
     theta: np.ndarray,
     posts: Vectors,
     known: Vectors,
@@ -81,12 +81,14 @@ def distribution_figures(
     tell(line(list(COLUMNS)))
     rows = []
     if matcher is not None:  # compiled beforehand
-        matcher(tastes.take(np.arange(min(len(tastes), 50))), theta[:50]).match(posts.take(np.arange(len(posts))[:50]))
+        matcher(profiles.take(np.arange(min(len(profiles), 50))), theta[:50]).match(
+            posts.take(np.arange(len(posts))[:50])
+        )
     for name, crew, options in variants(workers):
         began = time.process_time()
-        distribution = build(name, tastes, theta, known, crew, words_frequency, **options)
+        distribution = build(name, profiles, theta, known, crew, words_frequency, **options)
         built = time.process_time() - began
-        row = measure(distribution, tastes, theta, posts, matcher) | {"build_s": rounded(built)}
+        row = measure(distribution, profiles, theta, posts, matcher) | {"build_s": rounded(built)}
         parts = options.get("parts")
         row |= {"distribution": f"{name}/sum" if options.get("by_sum") else name, "workers": crew}
         row |= {"parts": f"{parts}x{crew // parts}" if parts else None}
@@ -111,18 +113,18 @@ def variants(workers: Sequence[int]) -> Iterator[tuple[str, int, dict[str, Any]]
 
 
 def measure(
-    distribution: Distribution, tastes: Tastes, theta: np.ndarray, posts: Vectors, matcher: Indexer | None
+    distribution: Distribution, profiles: Profiles, theta: np.ndarray, posts: Vectors, matcher: Indexer | None
 ) -> Row:
-    few = tastes.take(np.arange(min(len(tastes), 10)))
+    few = profiles.take(np.arange(min(len(profiles), 10)))
     distribution.holders(few, theta[: len(few)])  # compiled beforehand
     distribution.targets(posts)
     began = time.process_time()
-    holders = distribution.holders(tastes, theta)
+    holders = distribution.holders(profiles, theta)
     placed = time.process_time()
     targets = distribution.targets(posts)
     sent = time.process_time()
     count = max(len(posts), 1)
-    shared = shared_words(tastes, posts, holders, targets)
+    shared = shared_words(profiles, posts, holders, targets)
     held = holders.sum(axis=0)
     row = {
         "replication": replication(holders),
@@ -131,22 +133,22 @@ def measure(
         "shared": shared.sum() / count,
         "shared_busiest": shared.max() / count,
         "shared_max_to_mean": uneven(shared),
-        "us_to_place": (placed - began) / max(len(tastes), 1) * 1e6,
+        "us_to_place": (placed - began) / max(len(profiles), 1) * 1e6,
         "us_to_send": (sent - placed) / count * 1e6,
     }
-    matched = matched_by(matcher, tastes, theta, posts, holders, targets) if matcher is not None else {}
+    matched = matched_by(matcher, profiles, theta, posts, holders, targets) if matcher is not None else {}
     for column in ("looked", "us_a_post", "us_busiest", "found", "found_again"):
         row[column] = matched[column] / count if matched else None
     return {column: None if value is None else rounded(float(value)) for column, value in row.items()}
 
 
-def shared_words(tastes: Tastes, posts: Vectors, holders: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def shared_words(profiles: Profiles, posts: Vectors, holders: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """For each worker, the (subscriber, post, word) it has to do with."""
-    terms, own = np.unique(np.concatenate((tastes.words, posts.terms)), return_inverse=True)
-    words, used = own[: len(tastes.words)], own[len(tastes.words) :]
+    terms, own = np.unique(np.concatenate((profiles.words, posts.terms)), return_inverse=True)
+    words, used = own[: len(profiles.words)], own[len(profiles.words) :]
     out = np.zeros(holders.shape[1])
     for worker in range(len(out)):
-        asked, _ = take_lists(words, tastes.offsets, np.flatnonzero(holders[:, worker]))
+        asked, _ = take_lists(words, profiles.offsets, np.flatnonzero(holders[:, worker]))
         shown, _ = take_lists(used, posts.offsets, np.flatnonzero(targets[:, worker]))
         here = np.bincount(asked, minlength=len(terms)).astype(np.float64)
         out[worker] = here @ np.bincount(shown, minlength=len(terms))
@@ -154,7 +156,7 @@ def shared_words(tastes: Tastes, posts: Vectors, holders: np.ndarray, targets: n
 
 
 def matched_by(
-    matcher: Indexer, tastes: Tastes, theta: np.ndarray, posts: Vectors, holders: np.ndarray, targets: np.ndarray
+    matcher: Indexer, profiles: Profiles, theta: np.ndarray, posts: Vectors, holders: np.ndarray, targets: np.ndarray
 ) -> dict[str, float]:
     """What the workers' matching comes to, one after the other."""
     micros, looked, pairs = [], 0, []
@@ -163,7 +165,7 @@ def matched_by(
         if not len(rows) or not len(shown):
             micros.append(0.0)
             continue
-        index, seen = matcher(tastes.take(rows), theta[rows]), posts.take(shown)
+        index, seen = matcher(profiles.take(rows), theta[rows]), posts.take(shown)
         began = time.process_time()
         found = index.match(seen)
         micros.append((time.process_time() - began) * 1e6)

@@ -15,10 +15,10 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.matcher import Matcher
-from nearcast.kinds.relevance.skyband import Arrivals, Buffers, Refills, advance, refill
+from nearcast.kinds.relevance.skyband import BufferArrivals, Buffers, Refills, advance, refill
 from nearcast.kinds.relevance.skyband_policy import CostBased, Policy
 from nearcast.kinds.relevance.threshold_cost import Rates
-from nearcast.kinds.relevance.vectors import Idf, Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Idf, Profiles, Vectors
 from nearcast.kinds.relevance.window_index import WindowPosts
 from nearcast_papers.baselines.matchers import MATCHERS
 from nearcast_papers.benchmarks.figures import rounded
@@ -86,7 +86,7 @@ class TopkSetting:
     """Subscribers, and the posts of a full window and of those that follow."""
 
     idf: Idf
-    tastes: Tastes
+    profiles: Profiles
     posts: Vectors
     window: SlidingWindow
 
@@ -142,14 +142,14 @@ class BufferedStream:
         self.setting, self.policy = setting, policy
         self.ts = setting.window.times(len(setting.posts))
         self.window = WindowPosts()
-        self.buffers = Buffers.new(setting.tastes.k, np.zeros(len(setting.tastes), np.int32))
+        self.buffers = Buffers.new(setting.profiles.k, np.zeros(len(setting.profiles), np.int32))
         self.clock = CoreClock()
         self.count = setting.first
         self.refilled = self.pairs = 0
         self._add(0, self.count)
         self._fill(self.buffers.stale(), self._policy())
         self.filling = self.clock.seconds.pop("refill")
-        self.matcher: Matcher = MATCHERS["batch"](setting.tastes, self.buffers.theta)
+        self.matcher: Matcher = MATCHERS["batch"](setting.profiles, self.buffers.theta)
         self.sizes = [float(self.buffers.size.mean())]
         self.clock.seconds.clear()
         self.refilled = 0
@@ -167,12 +167,12 @@ class BufferedStream:
         def arrive() -> np.ndarray:
             order = np.argsort(found.rows, kind="stable")
             numbers = (before + found.posts[order]).astype(np.uint32)
-            arrivals = Arrivals(found.rows[order].astype(np.int64), numbers, found.scores[order])
+            arrivals = BufferArrivals(found.rows[order].astype(np.int64), numbers, found.scores[order])
             moved: np.ndarray = advance(buffers, ledger, np.array([was]), arrivals, policy).moved
             return moved
 
         moved = clock.of("arrive", arrive)
-        step = clock.of("expire", lambda: advance(buffers, ledger, self._bounds(), Arrivals.none(), policy))
+        step = clock.of("expire", lambda: advance(buffers, ledger, self._bounds(), BufferArrivals.none(), policy))
         self._fill(step.short, policy)
         rows = np.unique(np.concatenate([moved, step.moved, step.short]))
         clock.of("thresholds", lambda: self.matcher.set_theta(rows, buffers.theta[rows]))
@@ -195,7 +195,7 @@ class BufferedStream:
 
     def _fill(self, rows: np.ndarray, policy: Policy) -> None:
         """Fill buffers from the posts of the window (Algorithm 2)."""
-        k = self.setting.tastes.k[rows]
+        k = self.setting.profiles.k[rows]
         wanted = np.asarray(policy.wanted(k, np.zeros(len(rows), np.int64)), np.int64)
         for first in range(0, len(rows), AT_ONCE):
             some = slice(first, first + AT_ONCE)
@@ -203,10 +203,10 @@ class BufferedStream:
         self.refilled += len(rows)
 
     def _refill(self, rows: np.ndarray, wanted: np.ndarray, policy: Policy) -> None:
-        tastes, ledger, bounds = self.setting.tastes, self._ledger(), self._bounds()
+        profiles, ledger, bounds = self.setting.profiles, self._ledger(), self._bounds()
         while len(rows):
-            found = self.window.best(tastes, rows, wanted, np.full(len(rows), bounds[0]), ledger, NONE)
-            theta = policy.thetas(tastes.k[rows], found.starts, found.scores, wanted)
+            found = self.window.best(profiles, rows, wanted, np.full(len(rows), bounds[0]), ledger, NONE)
+            theta = policy.thetas(profiles.k[rows], found.starts, found.scores, wanted)
             enough = ~np.isnan(theta)
             sizes = np.diff(found.starts)
             kept = found.scores >= np.repeat(theta, sizes)  # of those that are not enough, none
@@ -219,12 +219,15 @@ class BufferedStream:
 
     def check(self) -> int:
         """How many subscribers were looked up in the window; an error if an answer differs."""
-        tastes, rows = self.setting.tastes, np.unique(np.linspace(0, len(self.buffers) - 1, CHECKED).astype(np.int64))
+        profiles, rows = (
+            self.setting.profiles,
+            np.unique(np.linspace(0, len(self.buffers) - 1, CHECKED).astype(np.int64)),
+        )
         since = np.full(len(rows), self._bounds()[0])
-        found = self.window.best(tastes, rows, tastes.k[rows], since, self._ledger(), NONE)
+        found = self.window.best(profiles, rows, profiles.k[rows], since, self._ledger(), NONE)
         starts, numbers, scores = self.buffers.answers(rows)
         for i, row in enumerate(rows):
-            end = found.starts[i] + min(tastes.k[row], found.starts[i + 1] - found.starts[i])
+            end = found.starts[i] + min(profiles.k[row], found.starts[i + 1] - found.starts[i])
             right = slice(found.starts[i], end)
             mine = slice(starts[i], starts[i + 1])
             if not np.array_equal(found.numbers[right], numbers[mine]) or not np.array_equal(

@@ -11,7 +11,7 @@ import numpy as np
 from nearcast.kinds.relevance import index as igpt_batch
 from nearcast.kinds.relevance.matcher import Matcher
 from nearcast.kinds.relevance.skyband_policy import CostBased, Policy
-from nearcast.kinds.relevance.vectors import Tastes
+from nearcast.kinds.relevance.vectors import Profiles
 from nearcast_papers.baselines import igpt
 from nearcast_papers.baselines.buffer_policies import Kmax, PlainSkyband
 from nearcast_papers.baselines.matchers import MATCHERS
@@ -20,7 +20,7 @@ from nearcast_papers.benchmarks.topk_distribution import distribution_figures
 from nearcast_papers.benchmarks.topk_stream import BufferedStream, SlidingWindow, TopkSetting, measure
 
 Figures = dict[str, Any]
-Build = Callable[[Tastes, np.ndarray], Matcher]
+Build = Callable[[Profiles, np.ndarray], Matcher]
 POLICIES: dict[str, Policy] = {"cskyband": CostBased(), "kmax": Kmax(), "skyband": PlainSkyband()}
 LONGEST = 1.8  # times k, of a buffer on average
 
@@ -51,9 +51,9 @@ def skype(options: TopkSizes) -> tuple[Figures, BufferedStream]:
 
 def match_time(build: Build, stream: BufferedStream, posts: int, at_once: int) -> Figures:
     """Of an index over the subscribers and thresholds that a stream was left with, for its last posts."""
-    tastes, theta = stream.setting.tastes, stream.buffers.theta
+    profiles, theta = stream.setting.profiles, stream.buffers.theta
     began = process_time()
-    matcher = build(tastes, theta)
+    matcher = build(profiles, theta)
     built = process_time() - began
     count = len(stream.setting.posts)
     some = stream.setting.posts.take(np.arange(count - min(posts, count), count))
@@ -70,7 +70,7 @@ def match_time(build: Build, stream: BufferedStream, posts: int, at_once: int) -
         "us_a_post": rounded(seconds / len(some) * 1e6),
         "pairs_a_post": rounded(pairs / len(some)),
         "looked_a_post": rounded(looked / len(some)),
-        "bytes_a_subscriber": rounded(matcher.nbytes / max(1, len(tastes))),
+        "bytes_a_subscriber": rounded(matcher.nbytes / max(1, len(profiles))),
         "build_s": rounded(built),
         "posts": len(some),
     }
@@ -200,6 +200,6 @@ def distribution(progress: Progress, options: TopkSizes, workers: Sequence[int])
     known = setting.posts.take(np.arange(min(50_000, setting.first)))
     idf = setting.idf
     return distribution_figures(
-        setting.tastes, stream.buffers.theta, last, known, (idf.term, idf.count), workers=workers,
+        setting.profiles, stream.buffers.theta, last, known, (idf.term, idf.count), workers=workers,
         matcher=igpt_batch.build, progress=progress,
     )  # fmt: skip

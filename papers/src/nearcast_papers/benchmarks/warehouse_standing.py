@@ -19,7 +19,7 @@ from nearcast.common.text.tokenizer import Tokenizer
 from nearcast.engine.op_encoding import encode_ops, file_ops
 from nearcast.engine.op_resolution import resolve
 from nearcast.kinds.aggregates.condition_index import Seen, StandingIndex
-from nearcast.kinds.aggregates.counting import Counting
+from nearcast.kinds.aggregates.counting import SeriesCounting
 from nearcast.kinds.aggregates.index import ChTrees
 from nearcast.kinds.aggregates.interval_counts import Partials, class_of
 from nearcast.kinds.aggregates.series import Aggregates, Series
@@ -134,7 +134,7 @@ def measure_set(
     some = first.columns if len(first.columns) <= SEEN else head(first.columns, SEEN)
     seen = Seen.of(some, with_derived(first.posts.slice(0, len(some)), ("length",)))
     rows = rows_of(queries, seen)
-    counting = {each: Counting(rows, kind) for each, kind in INDEXES.items()}
+    counting = {each: SeriesCounting(rows, kind) for each, kind in INDEXES.items()}
     building = {each: took(partial(one.prepare, seen)) for each, one in counting.items()}
     ours = counting["ch_tree"]
     kept = {each: SeriesCounts(ours.series, rows, each == "mt") for each in ("plain", "mt")}
@@ -188,7 +188,7 @@ def told(
     spent: dict[str, float],
     building: dict[str, float],
     kept: dict[str, "SeriesCounts"],
-    ours: Counting,
+    ours: SeriesCounting,
     queries: int,
     posts: int,
     pairs: int,

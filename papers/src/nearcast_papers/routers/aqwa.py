@@ -8,14 +8,14 @@ import numpy as np
 
 from nearcast.partitioning.allocation import greedy
 from nearcast.partitioning.partition import Partition
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.sample_tally import CELLS, Rectangle, Tally
 from nearcast.partitioning.tiles import area, cuts, paint, rectangle, space_partition
 
 LEAVES = 64  # as many as the QT-tree's (SSTD §7), so that they compare
 
 
-def build(sample: Sample, workers: int, leaves: int = LEAVES, cells: int = CELLS) -> Partition:
+def build(sample: RouterSample, workers: int, leaves: int = LEAVES, cells: int = CELLS) -> Partition:
     """`leaves` rectangles, at least one a worker, dealt out heaviest first. Each step takes the cut that lowers the
     total of W(P) = |Q|·|O| most (SSTD §4.1.1 quotes the model). Cost: O(posts + queries + cells² + leaves · cells).
     """

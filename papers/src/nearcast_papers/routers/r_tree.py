@@ -9,7 +9,7 @@ import numpy as np
 
 from nearcast.partitioning.allocation import greedy
 from nearcast.partitioning.partition import Partition
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.sample_tally import CELLS, Tally
 from nearcast.partitioning.tiles import space_partition
 from nearcast_papers.routers.kernels.tile_growth import least_enlargement
@@ -17,19 +17,19 @@ from nearcast_papers.routers.kernels.tile_growth import least_enlargement
 LEAVES = 64
 
 
-def build(sample: Sample, workers: int, leaves: int = LEAVES, cells: int = CELLS) -> Partition:
+def build(sample: RouterSample, workers: int, leaves: int = LEAVES, cells: int = CELLS) -> Partition:
     """PS2Stream's: an R-tree with more leaves than workers, which are then divided among the workers by the posts in
     them, heaviest first. Cost: O(posts log posts + leaves · cells²).
     """
     return _partition("rtree", sample, workers, max(leaves, workers), cells)
 
 
-def build_str(sample: Sample, workers: int, cells: int = CELLS) -> Partition:
+def build_str(sample: RouterSample, workers: int, cells: int = CELLS) -> Partition:
     """STR as STAR compares with it: one tile a worker, of equally many posts."""
     return _partition("str", sample, workers, workers, cells)
 
 
-def _partition(name: str, sample: Sample, workers: int, tiles: int, cells: int) -> Partition:
+def _partition(name: str, sample: RouterSample, workers: int, tiles: int, cells: int) -> Partition:
     tally = Tally.of(sample, cells)
     boxes = sort_tile(tally.cell_of_post % cells, tally.cell_of_post // cells, tiles)
     if not len(boxes):

@@ -12,40 +12,40 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.partitioning.partition import Partition
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.text_division import Divide, FiledWords, by_metric, partition_of
-from nearcast.partitioning.worker_load import MEASURED, MOST, Costs, Part, Traffic
+from nearcast.partitioning.worker_load import MEASURED, MOST, LoadCosts, LoadPart, Traffic
 from nearcast_papers.routers.kernels.word_parts import by_weight, refine_cut
 
 SLACK, PASSES = 0.1, 8  # of the hypergraph's parts against the average; of moves over all words
 
 
-def by_frequency(traffic: Traffic, part: Part, parts: int) -> list[Part]:
+def by_frequency(traffic: Traffic, part: LoadPart, parts: int) -> list[LoadPart]:
     at = FiledWords(traffic, part)
     owner = by_weight(at.heaviest_first(at.frequency), frozen(at.frequency), parts)
     return traffic.divided(part, at.words, owner, parts)
 
 
-def by_hypergraph(traffic: Traffic, part: Part, parts: int) -> list[Part]:
+def by_hypergraph(traffic: Traffic, part: LoadPart, parts: int) -> list[LoadPart]:
     at = FiledWords(traffic, part)
     owner = by_weight(at.heaviest_first(at.frequency), frozen(at.frequency), parts)
     refine_cut(owner, at.starts, at.posts, len(part.posts), frozen(at.frequency), parts, SLACK, PASSES)
     return traffic.divided(part, at.words, owner, parts)
 
 
-def build_frequency(sample: Sample, workers: int, costs: Costs = MEASURED, most: int = MOST) -> Partition:
+def build_frequency(sample: RouterSample, workers: int, costs: LoadCosts = MEASURED, most: int = MOST) -> Partition:
     return _build("text-frequency", by_frequency, sample, workers, costs, most)
 
 
-def build_hypergraph(sample: Sample, workers: int, costs: Costs = MEASURED, most: int = MOST) -> Partition:
+def build_hypergraph(sample: RouterSample, workers: int, costs: LoadCosts = MEASURED, most: int = MOST) -> Partition:
     return _build("text-hypergraph", by_hypergraph, sample, workers, costs, most)
 
 
-def build_metric(sample: Sample, workers: int, costs: Costs = MEASURED, most: int = MOST) -> Partition:
+def build_metric(sample: RouterSample, workers: int, costs: LoadCosts = MEASURED, most: int = MOST) -> Partition:
     return _build("text-metric", by_metric, sample, workers, costs, most)
 
 
-def _build(name: str, divide: Divide, sample: Sample, workers: int, costs: Costs, most: int) -> Partition:
+def _build(name: str, divide: Divide, sample: RouterSample, workers: int, costs: LoadCosts, most: int) -> Partition:
     traffic = Traffic.of(sample, costs, most)
     parts = divide(traffic, traffic.whole(), workers)
     return partition_of(name, traffic, parts, np.arange(workers, dtype=np.int32), workers)

@@ -130,8 +130,8 @@ def _scan(
 
     `state` says what is open before i, and `word` is its hash so far; each character changes them by the rules.
     There must be room for TERMS_PER_BYTE a byte in `terms`, and for one in two bytes in `tags`. Where `letters` has any
-    room, it must be LETTERS_PER_BYTE, and how the terms are spelt is written too: the folded code points to `letters`,
-    and (from, to, sign or 0) of each term and each tag to its row of `spans` and of `tag_spans`.
+    room, it must be LETTERS_PER_BYTE, and how the terms are spelled is written too: the folded code points to
+    `letters`, and (from, to, sign or 0) of each term and each tag to its row of `spans` and of `tag_spans`.
 
     Arrays go to no helper in the loop: each time one changes hands, Numba counts it, atomically.
     """
@@ -329,7 +329,7 @@ def spell_out(
 ) -> tuple[Entries, Positions]:
     """The folded code points of the terms at `places` (ascending), end to end, and where each one's begin.
 
-    `bounds` is what `terms_of` said of the same texts. A tag is spelt with its sign.
+    `bounds` is what `terms_of` said of the same texts. A tag is spelled with its sign.
     """
     longest, _ = _sizes(starts, stops)
     terms = np.empty(TERMS_PER_BYTE * longest, np.uint64)

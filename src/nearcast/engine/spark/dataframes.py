@@ -25,7 +25,7 @@ from nearcast.engine.samples import sampled_ops, sampled_posts
 from nearcast.engine.settings import Inputs, Settings
 from nearcast.engine.settings_check import check_derived, settings_for
 from nearcast.engine.spark.run import advices, follow
-from nearcast.engine.spark.stream import OnCommit, check_checkpoint, read_packets
+from nearcast.engine.spark.streaming_query import OnCommit, check_checkpoint, read_packets
 from nearcast.engine.warmup import warm_up, warm_up_words
 from nearcast.sinks.delivery import Delivery
 from nearcast.sinks.protocol import SinkContext

@@ -21,7 +21,7 @@ from nearcast.engine.samples import sampled_ops, sampled_posts
 from nearcast.engine.settings import Inputs, Settings
 from nearcast.engine.settings_check import check_derived
 from nearcast.engine.spark.session import local_session, prime
-from nearcast.engine.spark.stream import OnCommit, Pipeline, check_checkpoint, read_packets
+from nearcast.engine.spark.streaming_query import OnCommit, Pipeline, check_checkpoint, read_packets
 from nearcast.engine.task_result import TaskResult
 from nearcast.engine.warmup import is_warm
 from nearcast.sinks.delivery import CommittedOutbox, Delivery

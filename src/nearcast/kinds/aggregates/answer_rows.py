@@ -110,14 +110,14 @@ class RowBuilder:
         kinds, values = groups.kinds[:, at][rows], groups.values[:, at][rows]
         if places is not None:
             strings = groups.spelling.strings.take(arrow(places[rows]))
-        elif (spelt := kinds == STRING).any():
-            some = np.searchsorted(groups.spelling.hashes, np.where(spelt, values, 0))
-            indices = pc.if_else(arrow(spelt), arrow(some), pa.scalar(None, pa.int64()))
+        elif (spelled := kinds == STRING).any():
+            some = np.searchsorted(groups.spelling.hashes, np.where(spelled, values, 0))
+            indices = pc.if_else(arrow(spelled), arrow(some), pa.scalar(None, pa.int64()))
             strings = groups.spelling.strings.take(indices)
         return Values(kinds, values, strings)
 
     def _places(self, name: str) -> np.ndarray | None:
-        """Where the values of all groups are among the strings that are spelt; None where one is no string."""
+        """Where the values of all groups are among the strings that are spelled; None where one is no string."""
         if name not in self._known:
             groups, at = self.groups, self.groups.shape.by.index(name)
             strings = len(groups) > 0 and bool((groups.kinds[:, at] == STRING).all())
@@ -125,7 +125,7 @@ class RowBuilder:
         return self._known[name]
 
     def _ranks(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """By an attribute; strings by the ranks of all that are spelt, where these are few."""
+        """By an attribute; strings by the ranks of all that are spelled, where these are few."""
         places = self._places(name)
         few = len(self.groups.spelling.hashes) <= max(FEW_STRINGS, len(self.groups))
         if places is not None and few:
@@ -217,8 +217,8 @@ def _most_frequent(groups: Groups, rows: np.ndarray, k: int, spell: Speller, sto
     by_word = numbers(pc.rank(words, tiebreaker="dense")).astype(np.int64)
     most, width = counts.max(initial=0), len(known) + 1
     keys, starts = least_keys(frozen(of), frozen((most - counts) * width + by_word[at]), len(rows), k)
-    spelt = np.empty(width, np.int64)
-    spelt[by_word] = np.arange(len(known))
-    pairs = [words.take(arrow(spelt[keys % width])).cast(pa.string()), arrow(most - keys // width)]
+    spelled = np.empty(width, np.int64)
+    spelled[by_word] = np.arange(len(known))
+    pairs = [words.take(arrow(spelled[keys % width])).cast(pa.string()), arrow(most - keys // width)]
     offsets = arrow(starts.astype(np.int32))
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(pairs, ["term", "count"])).cast(TERM_LISTS)

@@ -87,7 +87,7 @@ class Labelled:
         return cls(rows[order].astype(np.int64), labels[order].astype(np.int32), sure, keys)
 
 
-class Queries:
+class PlannedQueries:
     """Some rows, with their words filed under the rarest and their predicates as arrays."""
 
     def __init__(self, rows: Rows, seen: Seen) -> None:
@@ -187,23 +187,23 @@ def centres(low: np.ndarray, high: np.ndarray) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TreePlan:
     """The order of predicates, and the quadtree."""
 
     levels: tuple[Level, ...]
     leaves: np.ndarray
 
     @classmethod
-    def of(cls, rows: Rows, seen: Seen) -> "Plan":
+    def of(cls, rows: Rows, seen: Seen) -> "TreePlan":
         """The predicates of some rows by ascending cost; of more than MOST_LEVELS the rest is checked at the end."""
-        queries = Queries(rows, seen)
+        queries = PlannedQueries(rows, seen)
         ranges = grid_boxes(frozen(queries.conditions.boxes[rows.kinds > 0]))
         leaves = np.sort(grow_quadtree(frozen(ranges), CROWDED, MOST_LEAVES))
         trial = cls(tuple(queries.kinds()), leaves)
         cheapest = sorted(zip(trial.costs(queries, seen), range(len(trial.levels)), strict=True))
         return cls(tuple(trial.levels[at] for _, at in cheapest[:MOST_LEVELS]), leaves)
 
-    def costs(self, queries: Queries, seen: Seen) -> list[float]:
+    def costs(self, queries: PlannedQueries, seen: Seen) -> list[float]:
         """Cost(P) = c1·|O| + Σ (c2·|Q_o| + c3·|Q_v|), eq. 5, of each level over the posts seen, in nanoseconds.
 
         Q_o, the queries that need no check of P, has those without P too: they are what P does not filter, and this is
@@ -226,7 +226,7 @@ class Plan:
         """One more than the greatest label of a level that has no table."""
         return {PLACE: len(self.leaves) + 1, WITHIN: 2 * len(level.centres) + 3}.get(level.kind, 1)
 
-    def table(self, queries: Queries) -> tuple[Tree, list[Labelled]]:
+    def table(self, queries: PlannedQueries) -> tuple[Tree, list[Labelled]]:
         """A tree with no nodes yet, and the labels of all rows on each level."""
         keys, owners, numbers = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         labelled, levels, middles = [], np.zeros((len(self.levels), 5), np.int64), [np.empty(0, np.int64)]
@@ -261,7 +261,7 @@ class Plan:
         arrays = (levels, *hashed, signs, self.leaves, np.concatenate(middles), *nothing, *leaves)
         return Tree(*map(frozen, arrays)), labelled
 
-    def _places(self, queries: Queries) -> Labelled:
+    def _places(self, queries: PlannedQueries) -> Labelled:
         ranged = np.flatnonzero(queries.rows.kinds)
         boxes = grid_boxes(frozen(queries.conditions.boxes[ranged]))
         owners, leaves, covered = leaves_of_boxes(frozen(boxes), frozen(self.leaves), MOST_REPEATS)
@@ -270,7 +270,7 @@ class Plan:
         return Labelled.of(rows, leaves[first] + 1, (covered[first] > 0) & (queries.rows.kinds[rows] == 1))
 
 
-def _values(queries: Queries, name: str) -> tuple[Labelled, np.ndarray, np.ndarray]:
+def _values(queries: PlannedQueries, name: str) -> tuple[Labelled, np.ndarray, np.ndarray]:
     texts, kinds, codes, sure = queries.equal(name)
     at, rows = queries.having(texts)
     order = np.argsort(rows, kind="stable")
@@ -278,7 +278,7 @@ def _values(queries: Queries, name: str) -> tuple[Labelled, np.ndarray, np.ndarr
     return Labelled.of(rows[order], np.zeros(len(rows)), sure[at]), kinds[at], codes[at].view(np.uint64)
 
 
-def _words(queries: Queries) -> tuple[Labelled, np.ndarray, np.ndarray]:
+def _words(queries: PlannedQueries) -> tuple[Labelled, np.ndarray, np.ndarray]:
     """Each conjunction is filed under its key; a query with one that has no positive word is under none."""
     code, offsets = queries.rows.code, queries.rows.code_offsets
     rows, terms = key_terms(code, offsets)
@@ -293,7 +293,7 @@ def _words(queries: Queries) -> tuple[Labelled, np.ndarray, np.ndarray]:
     return Labelled.of(rows, np.zeros(len(rows)), sure, terms), np.zeros(len(rows), np.int64), terms
 
 
-def _within(queries: Queries, level: Level) -> Labelled:
+def _within(queries: PlannedQueries, level: Level) -> Labelled:
     texts, low, high, timed = queries.intervals(level.name, level.axis)
     middles = np.array(level.centres, np.int64)
     begin, end = np.zeros(len(texts), np.int64), np.full(len(texts), len(middles))

@@ -14,7 +14,7 @@ import pyarrow as pa
 from nearcast.kinds.aggregates.groups import Groups
 from nearcast.kinds.aggregates.query import AggregateQuery, Measure
 from nearcast.storage.lexicon import Speller
-from nearcast.storage.posts.coarse_slots import Tally
+from nearcast.storage.posts.coarse_slots import CoarseCounts
 
 TERMS = pa.list_(pa.struct([("term", pa.string()), *((name, pa.int64()) for name in ("count", "at_least", "at_most"))]))
 
@@ -39,7 +39,7 @@ def is_for_coarse_slots(query: AggregateQuery) -> bool:
 
 
 def with_coarse(
-    query: AggregateQuery, groups: Groups, tally: Tally, spell: Speller, stop: np.ndarray
+    query: AggregateQuery, groups: Groups, tally: CoarseCounts, spell: Speller, stop: np.ndarray
 ) -> tuple[pa.Table, Coarse]:
     """The one row of an answer. `groups` are of the posts that are kept, with exact counts of terms."""
     coarse = Coarse(*(int(each[0]) for each in (tally.posts.estimate, tally.posts.at_least, tally.posts.at_most)))
@@ -56,7 +56,9 @@ def with_coarse(
     return pa.table(columns), coarse
 
 
-def _most_frequent(groups: Groups, tally: Tally, k: int, spell: Speller, stop: np.ndarray) -> list[dict[str, object]]:
+def _most_frequent(
+    groups: Groups, tally: CoarseCounts, k: int, spell: Speller, stop: np.ndarray
+) -> list[dict[str, object]]:
     """The k terms with the greatest estimates, ties by term."""
     terms = np.union1d(groups.term, tally.terms)
     terms = terms[~np.isin(terms, stop)]

@@ -13,9 +13,9 @@ from nearcast.engine.ticks import open_ticking, reporting_refs
 from nearcast.kinds.aggregates import KIND
 from nearcast.kinds.aggregates.condition_index import Seen, StandingIndex, distinct_conditions
 from nearcast.kinds.aggregates.index import ChTrees
-from nearcast.kinds.aggregates.interval_counts import Counted, Partials
+from nearcast.kinds.aggregates.interval_counts import CountedPosts, Partials
 from nearcast.kinds.aggregates.series import Aggregates, Series
-from nearcast.kinds.aggregates.shared_counting import Together
+from nearcast.kinds.aggregates.shared_counting import SharedCounting
 from nearcast.storage.manifest import Manifest
 from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.posts.attributes import names_in
@@ -61,19 +61,19 @@ def aggregates_of(name: str, active: np.ndarray | None, rows: Rows) -> Aggregate
     return _aggregates[key]
 
 
-_counting: tuple[tuple[str, bytes], "Counting"] | None = None
+_counting: tuple[tuple[str, bytes], "SeriesCounting"] | None = None
 
 
-def counting_of(plan: BatchPlan, rows: Rows) -> "Counting":
+def counting_of(plan: BatchPlan, rows: Rows) -> "SeriesCounting":
     """Kept in the process while the same aggregates stand."""
     global _counting
     key = plan.root, np.sort(rows.seq).tobytes()
     if _counting is None or _counting[0] != key:
-        _counting = key, Counting(rows)
+        _counting = key, SeriesCounting(rows)
     return _counting[1]
 
 
-class Counting:
+class SeriesCounting:
     """Some series, and an index of their conditions, each once however many series have it."""
 
     def __init__(self, rows: Rows, kind: type[StandingIndex] = ChTrees) -> None:
@@ -82,7 +82,7 @@ class Counting:
         some = rows.take(np.array([each.row for each in self.series], np.int64))
         first, which = distinct_conditions(some)
         self.conditions = some.take(first)
-        self.together = Together(self.series, which)
+        self.together = SharedCounting(self.series, which)
         order = np.argsort(which, kind="stable")
         self.members = order  # series by condition
         self.starts = np.searchsorted(which[order], np.arange(len(first) + 1))
@@ -112,7 +112,7 @@ class Counting:
             moments = pa.array(posts.ts, pa.timestamp("us", tz="UTC"))
             attributes = attributes.append_column(attribute_column("ts", "t"), moments)
         column = lru_cache(lambda name: coded(attributes, name))
-        return self.together.count(Counted(posts.ts, posts.terms, posts.offsets, column), post, condition)
+        return self.together.count(CountedPosts(posts.ts, posts.terms, posts.offsets, column), post, condition)
 
     def pairs(self, segment: PostSegment, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of posts of a segment and the series (their places) whose conditions they meet."""

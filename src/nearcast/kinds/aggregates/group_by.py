@@ -75,7 +75,7 @@ def aggregate(segment: PostSegment, rows: np.ndarray | None, shape: Shape) -> Gr
     return aggregate_columns(shape, by, measured, count, _words(segment, rows) if shape.terms else None)
 
 
-class Words(Protocol):
+class GroupWords(Protocol):
     """Counts the terms of posts by group: (groups of the posts, how many groups) → (group, term, posts)."""
 
     def __call__(self, groups: np.ndarray, size: int) -> Counts: ...
@@ -86,7 +86,7 @@ def aggregate_columns(
     by: Sequence[Column],
     measured: Sequence[Column],
     count: int,
-    words: "Words | tuple[np.ndarray, np.ndarray] | None" = None,
+    words: "GroupWords | tuple[np.ndarray, np.ndarray] | None" = None,
     most: int | None = None,
 ) -> Groups:
     """The aggregates of posts whose attributes are given, in the order of the shape's; and their words, which may be
@@ -198,7 +198,7 @@ def _measured(
     return whole, real
 
 
-def _words(segment: PostSegment, rows: np.ndarray | None) -> Words:
+def _words(segment: PostSegment, rows: np.ndarray | None) -> GroupWords:
     def count(groups: np.ndarray, size: int) -> Counts:
         forward = segment.arrays["forward"], segment.arrays["forward_starts"]
         some = frozen(segment.all_rows) if rows is None else rows
@@ -224,7 +224,7 @@ class WordCodes:
         codes, offsets = distinct_codes(frozen(codes), terms, frozen(offsets), len(found))
         return cls(frozen(codes), frozen(offsets), terms[found])
 
-    def of_posts(self, posts: np.ndarray) -> Words:
+    def of_posts(self, posts: np.ndarray) -> GroupWords:
         """Those of some posts."""
 
         def count(groups: np.ndarray, size: int) -> Counts:

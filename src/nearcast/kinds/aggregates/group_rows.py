@@ -13,7 +13,7 @@ from nearcast.common.arrays import frozen
 from nearcast.kinds.aggregates.group_by import (
     NO_WEIGHTS,
     NO_WORDS,
-    Words,
+    GroupWords,
     aggregate,
     check_number,
     groups_of,
@@ -23,7 +23,7 @@ from nearcast.kinds.aggregates.group_by import (
 )
 from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.kinds.aggregates.kernels.row_numbers import numbered_rows
-from nearcast.kinds.aggregates.spellings import FEW_STRINGS, distinct, spelt, united
+from nearcast.kinds.aggregates.spellings import FEW_STRINGS, distinct, spelled, united
 from nearcast.storage.posts.coded_columns import Column, column_of
 from nearcast.storage.posts.kernels.grouping import add_measured, tally
 from nearcast.storage.posts.post_segment import PostSegment
@@ -71,7 +71,7 @@ def aggregate_rows(
     keys: Keys,
     measured: Sequence[Amounts],
     spellings: Sequence[Spelling],
-    words: Words | None = None,
+    words: GroupWords | None = None,
     most: int | None = None,
 ) -> Groups:
     """The aggregates of posts whose attributes are given as they are, those of the shape in its order; `spellings` have
@@ -93,7 +93,7 @@ def aggregate_rows(
     kinds, values = keys.kinds[firsts], keys.values[firsts]
     spellings = distinct(spellings)
     few = sum(len(each.hashes) for each in spellings) <= max(FEW_STRINGS, size)
-    spelling = united(spellings) if few else spelt(spellings, np.unique(values[kinds == STRING]))
+    spelling = united(spellings) if few else spelled(spellings, np.unique(values[kinds == STRING]))
     return groups_of(shape, kinds, values, tally(codes, size), whole, real, counts, spelling)
 
 

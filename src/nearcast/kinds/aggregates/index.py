@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.arrays import frozen
-from nearcast.kinds.aggregates.ch_plan import Labelled, Plan, Queries
+from nearcast.kinds.aggregates.ch_plan import Labelled, PlannedQueries, TreePlan
 from nearcast.kinds.aggregates.condition_index import Seen, certain, collected, prepared
 from nearcast.kinds.aggregates.condition_predicates import values_of
 from nearcast.kinds.aggregates.kernels.ch_build import hash_children, lay_out_nodes
@@ -42,14 +42,14 @@ MOST_COPIES = 256  # leaves that one query is filed in
 class ChTree:
     """One tree; `inactive` marks the queries that were dropped."""
 
-    plan: Plan
-    queries: Queries
+    plan: TreePlan
+    queries: PlannedQueries
     tree: Tree
     inactive: np.ndarray
 
     @classmethod
-    def build(cls, rows: Rows, plan: Plan, seen: Seen) -> "ChTree":
-        queries = Queries(rows, seen)
+    def build(cls, rows: Rows, plan: TreePlan, seen: Seen) -> "ChTree":
+        queries = PlannedQueries(rows, seen)
         table, labelled = plan.table(queries)
         return cls(plan, queries, planted(queries, table, labelled), np.zeros(len(rows), np.bool_))
 
@@ -69,7 +69,7 @@ class ChTree:
         return certain(collected(step, len(posts.lon)), self.queries.predicates, attributes)
 
 
-def planted(queries: Queries, table: Tree, labelled: Sequence[Labelled]) -> Tree:
+def planted(queries: PlannedQueries, table: Tree, labelled: Sequence[Labelled]) -> Tree:
     """The nodes and leaves of a tree."""
     rows, levels = len(queries.rows), len(labelled)
     labelled = bounded(labelled, rows)
@@ -112,7 +112,7 @@ def bounded(labelled: Sequence[Labelled], rows: int) -> list[Labelled]:
 
 
 def checks(
-    queries: Queries, table: Tree, labelled: Sequence[Labelled], item: np.ndarray, picked: np.ndarray
+    queries: PlannedQueries, table: Tree, labelled: Sequence[Labelled], item: np.ndarray, picked: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """(row and what is left to check, key that must be the first true one or 0) of each copy of a row."""
     predicates, rows = queries.predicates, queries.rows
@@ -183,7 +183,7 @@ class ChTrees:
             some = rows.take(np.arange(done, min(done + self.capacity, len(rows))))
             recent = Rows.join([trees[-1].queries.rows, some]) if trees else some
             recent = recent.take(np.arange(max(0, len(recent) - self.capacity), len(recent)))
-            trees.append(ChTree.build(some, Plan.of(recent, self.seen), self.seen))
+            trees.append(ChTree.build(some, TreePlan.of(recent, self.seen), self.seen))
             done += len(some)
         return replace(self, trees=tuple(trees))
 

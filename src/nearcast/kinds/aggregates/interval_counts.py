@@ -143,7 +143,7 @@ def _outside(ranges: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedPosts:
     """Posts to be counted: their times and words, and their attributes as columns by name."""
 
     ts: np.ndarray
@@ -169,7 +169,7 @@ class Counters:
         kind = np.uint16 if len(shapes) < 1 << 16 else np.int64
         self.shape_of = np.array([places[each.shape] for each in series], kind)
 
-    def count(self, posts: Counted, post: np.ndarray, of: np.ndarray) -> Partials:
+    def count(self, posts: CountedPosts, post: np.ndarray, of: np.ndarray) -> Partials:
         """What pairs of a post and a series (its place) add; a series that has a start, only from then on."""
         since = posts.ts[post] >= self.starts[of]
         if not since.all():

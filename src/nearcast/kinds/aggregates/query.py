@@ -50,7 +50,7 @@ class AggregateQuery(Query):
         yield from (each.value for each in self.order)
 
 
-class AggregatesRole(QueryRole):
+class AggregatesQueryRole(QueryRole):
     """A SELECT with an aggregate, unless that is a TopK alone, or with a GROUP BY."""
 
     functions = FUNCTIONS
@@ -105,7 +105,7 @@ class AggregatesRole(QueryRole):
         return {"columns": _encoded(query), "window": self.window(query) or 0, "sync": query.sync or 0}
 
 
-ROLE = AggregatesRole()
+ROLE = AggregatesQueryRole()
 
 
 def _encoded(query: AggregateQuery) -> str:

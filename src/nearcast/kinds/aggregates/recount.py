@@ -16,7 +16,7 @@ from nearcast.engine.batch import BatchPlan
 from nearcast.engine.task_result import TaskResult
 from nearcast.engine.ticks import reporting_refs
 from nearcast.kinds.aggregates import KIND
-from nearcast.kinds.aggregates.counting import Counting, counting_of, open_aggregates
+from nearcast.kinds.aggregates.counting import SeriesCounting, counting_of, open_aggregates
 from nearcast.kinds.aggregates.group_by import merge, nothing, search_groups
 from nearcast.kinds.aggregates.groups import Groups
 from nearcast.kinds.aggregates.interval_counts import Partials, class_of, interval_of
@@ -59,7 +59,7 @@ def recount(plan: BatchPlan, after: Manifest, tasks: Sequence[TaskResult]) -> li
     return [SegmentRef(PARTIALS, name, len(whole), size, plan.batch, facts={"replaced": len(replaced)})]
 
 
-def touched(counting: Counting, before: Reader, deletes: pa.Table, told: int) -> list[Range]:
+def touched(counting: SeriesCounting, before: Reader, deletes: pa.Table, told: int) -> list[Range]:
     """Where deleted posts were counted. An aggregate without a window that has counted posts that are no longer kept
     (`--keep-size`) cannot count them again, and stays as it is.
     """
@@ -79,7 +79,7 @@ def touched(counting: Counting, before: Reader, deletes: pa.Table, told: int) ->
     return sorted(found)
 
 
-def counted(reader: Reader, counting: Counting, at: int, low: int, high: int) -> Groups:
+def counted(reader: Reader, counting: SeriesCounting, at: int, low: int, high: int) -> Groups:
     """What a series has in some intervals, by a search, as one interval."""
     series = counting.series[at]
     since = series.start if low == BEGINNING else max(series.start, low * series.interval + 1)

@@ -23,7 +23,7 @@ from nearcast.kinds.aggregates.groups import Groups, Shape
 from nearcast.kinds.aggregates.interval_counts import class_of, interval_of
 from nearcast.kinds.aggregates.query import AggregateQuery, Ordering, Output
 from nearcast.kinds.aggregates.series import Aggregates
-from nearcast.kinds.aggregates.state import Counts, open_counts
+from nearcast.kinds.aggregates.state import StoredCounts, open_counts
 from nearcast.kinds.aggregates.tick_runs import Sent, sent
 from nearcast.reader.row_format import json_texts
 from nearcast.reader.stop_words import stop_terms
@@ -65,7 +65,7 @@ def report_aggregates(plan: BatchPlan, after: Manifest, due: Due, spell: Speller
 
 
 @dataclass(frozen=True)
-class Asked:
+class DueSeries:
     """A row that has beats due: its query, the class of its series, and the number of the window of each beat that has
     posts in it.
     """
@@ -77,11 +77,11 @@ class Asked:
     busy: dict[int, int]
 
 
-def ask(aggregates: Aggregates, due: Due, counts: Counts) -> tuple[list[Asked], dict[Shape, Groups]]:
+def ask(aggregates: Aggregates, due: Due, counts: StoredCounts) -> tuple[list[DueSeries], dict[Shape, Groups]]:
     """All rows that have beats due, and what their windows add up to: by class, and there by the window's number."""
     window, beat, _, series = due.rows.ticks.T
     asked = [
-        Asked(*each, {})
+        DueSeries(*each, {})
         for each in zip(aggregates.queries, aggregates.texts, aggregates.shapes, beat.tolist(), strict=True)
     ]
     by_class: dict[Shape, list[int]] = {}
@@ -99,7 +99,7 @@ def ask(aggregates: Aggregates, due: Due, counts: Counts) -> tuple[list[Asked], 
     return asked, added
 
 
-def _moments(counts: Counts, shape: Shape, due: Due, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _moments(counts: StoredCounts, shape: Shape, due: Due, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of some rows of a class, the beats that may have posts: (row, beat). Of one beat alone that shows soon enough."""
     single = rows[due.count[rows] == 1]
     of, at = [single], [due.begin[single]]
@@ -134,9 +134,11 @@ class Texts:
     A query is answered for all its windows at once, as one that is grouped by them first.
     """
 
-    def __init__(self, asked: Sequence[Asked], added: dict[Shape, Groups], spell: Speller, stop: np.ndarray) -> None:
+    def __init__(
+        self, asked: Sequence[DueSeries], added: dict[Shape, Groups], spell: Speller, stop: np.ndarray
+    ) -> None:
         self.spell, self.stop = spell, stop
-        wanted: dict[str, tuple[Asked, set[int]]] = {}  # the windows of each query
+        wanted: dict[str, tuple[DueSeries, set[int]]] = {}  # the windows of each query
         for each in asked:
             wanted.setdefault(each.columns, (each, set()))[1].update(each.busy.values())
         self.written: list[str] = []
@@ -146,7 +148,7 @@ class Texts:
             if mine:
                 self._write_all(columns, each, mine, added[class_of(each.shape)])
 
-    def _write_all(self, columns: str, asked: Asked, windows: set[int], added: Groups) -> None:
+    def _write_all(self, columns: str, asked: DueSeries, windows: set[int], added: Groups) -> None:
         rows = np.flatnonzero(np.isin(added.values[:, 0], np.array(list(windows), np.int64)))
         groups = added.take(rows) if len(rows) < len(added) else added
         by = (RUN, *asked.shape.by)
@@ -166,12 +168,12 @@ class Texts:
             limit = end if query.limit is None else min(end, begin + query.limit)
             self.written.append(f"[{', '.join(found[begin:limit])}]")
 
-    def place(self, asked: Asked, window: int) -> int:
+    def place(self, asked: DueSeries, window: int) -> int:
         """Where the rows of a query for a window are, -1 if there is none."""
         place = self.places.get((asked.columns, window), -1)
         return -1 if place >= 0 and self.written[place] == "[]" else place
 
-    def of(self, asked: Asked, report: Sent) -> str:
+    def of(self, asked: DueSeries, report: Sent) -> str:
         if report.rows >= 0:
             return self.written[report.rows]
         if report.skipped or asked.query.group_by or report.window_end in asked.busy:

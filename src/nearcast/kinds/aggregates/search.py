@@ -23,7 +23,7 @@ from nearcast.reader.reader import Reader
 from nearcast.reader.roles import Options, PlanPart, SearchRole
 from nearcast.reader.row_format import iso, records
 from nearcast.reader.stop_words import stop_terms
-from nearcast.storage.dictionary import spelt_words
+from nearcast.storage.dictionary import words_of_terms
 from nearcast.storage.manifest import ARCHIVE, COARSE
 from nearcast.storage.posts.coarse_slots import CoarseSlots
 from nearcast.storage.posts.question import Question
@@ -114,7 +114,7 @@ def aggregated(
     effort, posts = reader.effort(question, lambda: scans), int(partial.groups.posts.sum())
 
     def spell(terms: np.ndarray) -> pa.StringArray:
-        return spelt_words(reader.dictionary, terms)
+        return words_of_terms(reader.dictionary, terms)
 
     if coarsely:
         tally = _coarse_slots(reader).tally(question)

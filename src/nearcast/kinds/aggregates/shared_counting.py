@@ -17,7 +17,7 @@ import numpy as np
 from nearcast.common.arrays import runs
 from nearcast.kinds.aggregates.group_by import added_up, merge
 from nearcast.kinds.aggregates.groups import MEASURED, Groups, Shape
-from nearcast.kinds.aggregates.interval_counts import AHEAD, ANY, Counted, Counters, Partials, class_of
+from nearcast.kinds.aggregates.interval_counts import AHEAD, ANY, CountedPosts, Counters, Partials, class_of
 from nearcast.kinds.aggregates.series import Series
 
 
@@ -32,7 +32,7 @@ class Recipes:
     measured: np.ndarray
 
 
-class Together:
+class SharedCounting:
     """Series (`condition` is the number of the conditions of each), by their bases."""
 
     def __init__(self, series: Sequence[Series], condition: np.ndarray) -> None:
@@ -65,7 +65,7 @@ class Together:
             for classes, rows in found.items()
         }
 
-    def count(self, posts: Counted, post: np.ndarray, condition: np.ndarray) -> Partials:
+    def count(self, posts: CountedPosts, post: np.ndarray, condition: np.ndarray) -> Partials:
         """What pairs of a post and the conditions that it meets add to all series."""
         sizes = self.starts[condition + 1] - self.starts[condition]
         at = runs(self.starts[condition], sizes)

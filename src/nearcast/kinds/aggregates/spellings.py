@@ -44,7 +44,7 @@ def _united(spellings: Sequence[Spelling]) -> Spelling:
     return Spelling(frozen(known), strings.take(arrow(first)))
 
 
-def spelt(spellings: Sequence[Spelling], wanted: np.ndarray) -> Spelling:
+def spelled(spellings: Sequence[Spelling], wanted: np.ndarray) -> Spelling:
     """The strings of some hashes (sorted), each from where it is met first."""
     hashes, strings = [], []
     for each in spellings:

@@ -13,15 +13,15 @@ import pyarrow as pa
 from nearcast.common.op_schema import BEGINNING
 from nearcast.engine.arrivals import Arrivals
 from nearcast.engine.batch import BatchPlan
-from nearcast.engine.candidates import Candidates
 from nearcast.engine.op_resolution import Resolved
 from nearcast.engine.roles import Standing, StandingRole
+from nearcast.engine.routing_view import RoutingView
 from nearcast.engine.segment_rewriter import Rewriting
 from nearcast.engine.task import Task
 from nearcast.engine.task_result import AllWorkers, TaskResult
 from nearcast.kinds.aggregates import KIND
 from nearcast.kinds.aggregates.condition_index import take_posts
-from nearcast.kinds.aggregates.counting import Counting, counting_of, open_aggregates
+from nearcast.kinds.aggregates.counting import SeriesCounting, counting_of, open_aggregates
 from nearcast.kinds.aggregates.interval_counts import Partials
 from nearcast.kinds.aggregates.recount import recount
 from nearcast.kinds.aggregates.series import Aggregates
@@ -61,7 +61,7 @@ class AggregatesStanding(Standing):
         begun = self.numbered.take(np.flatnonzero(self.numbered.ticks[:, 3] == self.numbered.seq))
         if not len(begun):
             return []
-        counting = Counting(begun)
+        counting = SeriesCounting(begun)
         for segment, rows in self.task.kept_posts(counting.since(begun), self.ops.deletes):
             for begin in range(0, len(rows), MANY_POSTS):
                 some = rows[begin : begin + MANY_POSTS]
@@ -99,10 +99,10 @@ class AggregatesStanding(Standing):
             task.result.segments.append(ref)
 
 
-class AggregatesRole(StandingRole):
+class AggregatesStandingRole(StandingRole):
     kind = KIND
 
-    def wants(self, plan: BatchPlan, posts: Candidates) -> np.ndarray:
+    def wants(self, plan: BatchPlan, posts: RoutingView) -> np.ndarray:
         """Where posts are stored anyway, the index of conditions is quicker than the textual summary."""
         return super().wants(plan, posts) if plan.settings.keep == "none" else posts.everything()
 
@@ -119,4 +119,4 @@ class AggregatesRole(StandingRole):
             merge_partials(rewriting)
 
 
-ROLE = AggregatesRole()
+ROLE = AggregatesStandingRole()

@@ -21,7 +21,7 @@ _opened: dict[str, Partials] = {}  # files by their names: they never change
 
 
 @dataclass(frozen=True)
-class Counts:
+class StoredCounts:
     """What has been counted, as it lies in files; `again` is what they have together of the series that were counted
     again after a deletion, which is to be asked instead of them.
     """
@@ -58,7 +58,7 @@ class Counts:
         return [Layers.of(self.again.parts[shape])] if shape in self.again.parts else []
 
 
-def open_counts(state: StateDirectory, manifest: Manifest) -> Counts:
+def open_counts(state: StateDirectory, manifest: Manifest) -> StoredCounts:
     """All that has been counted for standing aggregates."""
     refs = manifest.of(PARTIALS)
     current = {str(state.path(ref.name)) for ref in refs}
@@ -67,7 +67,7 @@ def open_counts(state: StateDirectory, manifest: Manifest) -> Counts:
     files = list(_files(state, refs))
     recounted = np.unique(np.concatenate([NOTHING, *(each.replaced[:, 0] for each in files)]))
     again = Partials.merged(each.of(recounted) for each in files) if len(recounted) else Partials({})
-    return Counts(files, again, recounted)
+    return StoredCounts(files, again, recounted)
 
 
 def read_partials(state: StateDirectory, refs: Sequence[SegmentRef]) -> Partials:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from nearcast.common.kernels.ticks import MOST_EMPTY
+from nearcast.common.kernels.tick_limits import MOST_EMPTY
 
 
 @dataclass(frozen=True)

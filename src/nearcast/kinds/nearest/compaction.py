@@ -5,8 +5,8 @@ import numpy as np
 from nearcast.engine.batch import open_segments
 from nearcast.engine.segment_rewriter import Rewriting
 from nearcast.engine.subscription_compaction import SubscriptionCompaction
-from nearcast.kinds.nearest.filing import FORGOTTEN, SUPERSEDED, open_reach
-from nearcast.kinds.nearest.index import MANY, NOWHERE, Part
+from nearcast.kinds.nearest.index import MANY, NOWHERE, NearestPart
+from nearcast.kinds.nearest.nearest_filing import FORGOTTEN, SUPERSEDED, open_reach
 from nearcast.kinds.nearest.state import Answers, AnswerSet
 from nearcast.storage.compaction_policy import to_merge
 from nearcast.storage.manifest import NEAREST, SegmentRef
@@ -20,7 +20,7 @@ def mostly_moved(compaction: SubscriptionCompaction, refs: list[SegmentRef]) -> 
     for ref in refs:
         (segment,) = open_segments(compaction.plan, [ref.name]).values()
         limits = answers.limits(segment.rows.seq, NOWHERE)
-        part = Part(segment, Ends.none(len(segment)), limits, open_reach(compaction.plan, ref.name))
+        part = NearestPart(segment, Ends.none(len(segment)), limits, open_reach(compaction.plan, ref.name))
         if part.stale() + int((part.limits > part.reach).sum()) > MANY * len(part):
             return [ref]
     return []

@@ -64,7 +64,7 @@ def _area(boxes: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class Part:
+class NearestPart:
     """A segment, the ends of its rows, how far each still takes posts (`limits`), and how far it is filed (`reach`)."""
 
     segment: Segment
@@ -79,7 +79,7 @@ class Part:
         """How many rows are filed much farther than they take posts."""
         return int((self.reach > SHRUNK * np.maximum(self.limits, 0.0)).sum())
 
-    def outgrown(self) -> "Part | None":
+    def outgrown(self) -> "NearestPart | None":
         """The rows that take posts from farther than they are filed as a part of their own; this one leaves them."""
         rows = np.flatnonzero(self.limits > self.reach)
         if not len(rows):
@@ -88,7 +88,7 @@ class Part:
         at = np.searchsorted(rows, self.ends.rows)
         mine = (at < len(rows)) & (rows[np.minimum(at, len(rows) - 1)] == self.ends.rows)
         ends = Ends.of(len(rows), at[mine], self.ends.ends[mine])
-        part = Part(filed(some, self.limits[rows], by_id=False), ends, self.limits[rows], self.limits[rows])
+        part = NearestPart(filed(some, self.limits[rows], by_id=False), ends, self.limits[rows], self.limits[rows])
         self.limits[rows] = NOWHERE
         return part
 
@@ -112,10 +112,10 @@ class Part:
 
 
 @dataclass
-class Candidates:
+class NearestCandidates:
     """Posts that may enter an answer: at most k for each row of a part, nearest first."""
 
-    part: Part
+    part: NearestPart
     rows: np.ndarray
     km: np.ndarray
     posts: np.ndarray
@@ -186,10 +186,10 @@ def ranks_by(take: Callable[[np.ndarray], pa.Table]) -> Ranks:
     return ranks
 
 
-class ClosestSet:
+class NearestSet:
     """Parts that are offered posts; what each source of posts may change is collected, at most k for each row."""
 
-    def __init__(self, parts: list[Part], first_post: int) -> None:
+    def __init__(self, parts: list[NearestPart], first_post: int) -> None:
         more = [part.outgrown() for part in parts]
         self.parts = [part for part in (*parts, *more) if part is not None and len(part)]
         self.first_post = first_post
@@ -197,9 +197,9 @@ class ClosestSet:
 
     def offer(
         self, posts: PostColumns, wanted: np.ndarray, take: Callable[[np.ndarray], pa.Table], hold: Predicates
-    ) -> list[Candidates]:
+    ) -> list[NearestCandidates]:
         """The candidates among some posts, `wanted` in Z-order; `take` gives some of the posts whole."""
-        found = [Candidates(part, _NONE, _NONE.astype(np.float64), _NONE) for part in self.parts]
+        found = [NearestCandidates(part, _NONE, _NONE.astype(np.float64), _NONE) for part in self.parts]
         left = len(wanted)
         for some in rounds(wanted, sum(len(part) for part in self.parts)):
             line = Line.of(posts, some)

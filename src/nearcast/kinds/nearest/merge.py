@@ -18,9 +18,16 @@ from nearcast.common.op_schema import NEVER
 from nearcast.engine.batch import BatchPlan, open_segments
 from nearcast.engine.task_result import AllWorkers, TaskResult, add_round, files_left, noted
 from nearcast.kinds.nearest import KIND
-from nearcast.kinds.nearest.filing import CANDIDATES, FORGOTTEN, SUPERSEDED, answers_of, is_searched, nearest_refs
 from nearcast.kinds.nearest.index import places, ranks_by
 from nearcast.kinds.nearest.kernels.circles import nearest_order
+from nearcast.kinds.nearest.nearest_filing import (
+    CANDIDATES,
+    FORGOTTEN,
+    SUPERSEDED,
+    answers_of,
+    is_searched,
+    nearest_refs,
+)
 from nearcast.kinds.nearest.search import nearest_to
 from nearcast.kinds.nearest.state import Answers, AnswerSet
 from nearcast.language import decode_code
@@ -88,14 +95,14 @@ class MergeAnswers:
             new = Answers.concat([*candidates, *searched(plan, self.fresh, reopened, mine)])
             touched = np.unique(np.concatenate([new.seq, superseded, reopened]))
             at = before.places(touched)
-            change = Change.of(before.answers(at[at >= 0]), new, superseded, deletes)
+            change = AnswerChange.of(before.answers(at[at >= 0]), new, superseded, deletes)
             done.segments += write_answers(plan, change, np.concatenate([superseded, forgotten]), worker)
             done.segments += write_results(plan, change, done)
         return done
 
 
 @dataclass(frozen=True)
-class Change:
+class AnswerChange:
     """All posts that are or may be in the answers of some subscriptions (`who`, a row each), and what becomes of them.
 
     Member i belongs to row `owner[i]` of `who`, is `km[i]` away and is post `post[i]`. `kept` are the members of new
@@ -116,7 +123,7 @@ class Change:
     left_ranks: np.ndarray
 
     @classmethod
-    def of(cls, old: Answers, new: Answers, superseded: np.ndarray, deletes: pa.Table) -> "Change":
+    def of(cls, old: Answers, new: Answers, superseded: np.ndarray, deletes: pa.Table) -> "AnswerChange":
         both = Answers.concat([old, new])
         seqs, first, who = np.unique(both.seq, return_index=True, return_inverse=True)
         owner = np.repeat(who, np.diff(both.starts))
@@ -154,7 +161,7 @@ def best_first(owner: np.ndarray, km: np.ndarray, post: np.ndarray, posts: pa.Ta
     return order[~same]
 
 
-def write_answers(plan: BatchPlan, change: Change, gone: np.ndarray, worker: int) -> list[SegmentRef]:
+def write_answers(plan: BatchPlan, change: AnswerChange, gone: np.ndarray, worker: int) -> list[SegmentRef]:
     """The answers that changed, whole; `gone` are those that are no more."""
     changed = change.fresh.copy()
     changed[change.owner[change.kept[change.entered]]] = True
@@ -187,7 +194,7 @@ def no_more(seqs: np.ndarray, batch: int) -> Answers:
     )  # fmt: skip
 
 
-def write_results(plan: BatchPlan, change: Change, done: TaskResult) -> list[SegmentRef]:
+def write_results(plan: BatchPlan, change: AnswerChange, done: TaskResult) -> list[SegmentRef]:
     """By subscription first what left, then what entered, nearest first; each with its post."""
     entered = change.kept[change.entered]
     members = np.concatenate([change.left, entered])

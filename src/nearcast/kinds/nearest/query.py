@@ -12,7 +12,7 @@ from nearcast.language.locate import clause_span, error_at
 from nearcast.language.messages import nearest
 from nearcast.language.parsed_select import ParsedSelect
 from nearcast.language.places import point_of
-from nearcast.language.posts import POST_CLAUSES, POST_REFUSALS, check_one_order, number_of_posts, post_columns
+from nearcast.language.post_select import POST_CLAUSES, POST_REFUSALS, check_one_order, number_of_posts, post_columns
 from nearcast.language.roles import PostOrder, QueryRole
 from nearcast.language.syntax import Call, Name, span_of
 
@@ -35,7 +35,7 @@ class NearestQuery(Query):
     columns: tuple[str, ...] | None = None
 
 
-class NearestRole(QueryRole):
+class NearestQueryRole(QueryRole):
     """A SELECT of posts in the order of DISTANCE; of bulk columns the rows with a `k` that no other kind claims."""
 
     order = _DISTANCE
@@ -90,4 +90,4 @@ def _place(parsed: ParsedSelect, call: Call) -> tuple[float, float]:
     return point_of(parsed.sql, point)
 
 
-ROLE = NearestRole()
+ROLE = NearestQueryRole()

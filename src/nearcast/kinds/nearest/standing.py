@@ -23,7 +23,18 @@ from nearcast.engine.task import Task
 from nearcast.engine.task_result import AllWorkers, TaskResult
 from nearcast.kinds.nearest import KIND
 from nearcast.kinds.nearest.compaction import forget, merge_answers, mostly_moved
-from nearcast.kinds.nearest.filing import (
+from nearcast.kinds.nearest.index import (
+    NOWHERE,
+    NearestCandidates,
+    NearestPart,
+    NearestSet,
+    Predicates,
+    build,
+    filed,
+    place_order,
+)
+from nearcast.kinds.nearest.merge import merge_nearest
+from nearcast.kinds.nearest.nearest_filing import (
     CANDIDATES,
     SUPERSEDED,
     answers_of,
@@ -33,8 +44,6 @@ from nearcast.kinds.nearest.filing import (
     open_reach,
     write_nearest,
 )
-from nearcast.kinds.nearest.index import NOWHERE, Candidates, ClosestSet, Part, Predicates, build, filed, place_order
-from nearcast.kinds.nearest.merge import merge_nearest
 from nearcast.kinds.nearest.state import Answers, AnswerSet
 from nearcast.storage.manifest import Manifest, SegmentRef
 from nearcast.storage.outbox import LATE, Results
@@ -53,12 +62,12 @@ class NearestStanding(Standing):
 
     def __init__(self, role: StandingRole, task: Task, ops: Resolved | None) -> None:
         self.found: list[Answers] = []
-        self.fresh: Part | None = None
+        self.fresh: NearestPart | None = None
         super().__init__(role, task, ops)
         with task.result.timed("nearest"):
-            self.set = ClosestSet([*self._standing(), *([] if self.fresh is None else [self.fresh])], task.first_post)
+            self.set = NearestSet([*self._standing(), *([] if self.fresh is None else [self.fresh])], task.first_post)
 
-    def _standing(self) -> list[Part]:
+    def _standing(self) -> list[NearestPart]:
         plan, resolved = self.task.plan, self.ops
         refs = nearest_refs(plan.manifest)
         if not refs:
@@ -81,7 +90,7 @@ class NearestStanding(Standing):
             if len(superseded):
                 limits[np.isin(segment.rows.seq, superseded)] = NOWHERE
             more = ends[name].joined(resolved.ends.of(segment)) if resolved is not None else ends[name]
-            parts.append(Part(segment, more, limits, open_reach(plan, name)))
+            parts.append(NearestPart(segment, more, limits, open_reach(plan, name)))
         return parts
 
     def file(self, new: Rows) -> None:
@@ -94,7 +103,7 @@ class NearestStanding(Standing):
             return
         limits = np.full(len(rows), np.inf)
         segment = build(rows, limits)
-        self.fresh = Part(segment, self.ops.ends.of(segment), limits, limits.copy())
+        self.fresh = NearestPart(segment, self.ops.ends.of(segment), limits, limits.copy())
         if self.task.worker == 0:
             self.task.result.segments.append(write_nearest(plan, segment, limits))
             self.task.result.count(filed=len(segment))
@@ -107,7 +116,7 @@ class NearestStanding(Standing):
         task = self.task
         if self.fresh is None or self.ops is None or is_searched(task.manifest, self.fresh.segment.rows):
             return []
-        alone = ClosestSet([self.fresh], task.first_post)
+        alone = NearestSet([self.fresh], task.first_post)
         for segment, rows in task.kept_posts(int(self.fresh.segment.rows.start.min()), self.ops.deletes):
             if len(rows):
                 columns = segment.columns(rows)
@@ -139,9 +148,9 @@ class NearestStanding(Standing):
             found.append((part.segment.rows, Matches(matched, rows, looked)))
         return found
 
-    def offer(self, closest: ClosestSet, columns: PostColumns, wanted: np.ndarray, take: Taker) -> None:
+    def offer(self, nearest: NearestSet, columns: PostColumns, wanted: np.ndarray, take: Taker) -> None:
         """Let some posts, in Z-order, enter answers; `take` gives some of them whole."""
-        for each in closest.offer(columns, wanted, take, _holding(take)):
+        for each in nearest.offer(columns, wanted, take, _holding(take)):
             self.found.append(candidate_answers(each, take, self.task.plan.batch))
 
     def write(self) -> None:
@@ -166,7 +175,7 @@ def _holding(take: Taker) -> Predicates:
     return hold
 
 
-def candidate_answers(found: Candidates, take: Taker, batch: int) -> Answers:
+def candidate_answers(found: NearestCandidates, take: Taker, batch: int) -> Answers:
     """Candidates, which lie row by row, as answers."""
     picked, counts = np.unique(found.rows, return_counts=True)
     hit, post = np.unique(found.posts, return_inverse=True)
@@ -176,7 +185,7 @@ def candidate_answers(found: Candidates, take: Taker, batch: int) -> Answers:
     return replace(empty, starts=starts, km=found.km, post=post.astype(np.int32), posts=posts)
 
 
-class NearestRole(StandingRole):
+class NearestStandingRole(StandingRole):
     kind = KIND
 
     def open(self, task: Task, ops: Resolved | None) -> Standing:
@@ -210,4 +219,4 @@ class NearestRole(StandingRole):
         return write_nearest(plan, filed(rows, reach), reach)
 
 
-ROLE = NearestRole()
+ROLE = NearestStandingRole()

@@ -6,7 +6,7 @@ from typing import ClassVar
 from nearcast.common.queries import Query, Statement
 from nearcast.language.locate import clause_span, error_at
 from nearcast.language.parsed_select import ParsedSelect
-from nearcast.language.posts import POST_CLAUSES, POST_REFUSALS, check_newest_first, post_columns
+from nearcast.language.post_select import POST_CLAUSES, POST_REFUSALS, check_newest_first, post_columns
 from nearcast.language.roles import QueryRole
 
 
@@ -23,7 +23,7 @@ class RangeQuery(Query):
     limit: int | None = None
 
 
-class RangeRole(QueryRole):
+class RangeQueryRole(QueryRole):
     """Every SELECT, and every row of bulk columns, that no other kind claims."""
 
     clauses = POST_CLAUSES
@@ -44,4 +44,4 @@ class RangeRole(QueryRole):
             )
 
 
-ROLE = RangeRole()
+ROLE = RangeQueryRole()

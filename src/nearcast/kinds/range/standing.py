@@ -90,7 +90,7 @@ class RangeStanding(Standing):
     def reported(self, rows: Rows, matches: Matches, posts: Arrivals) -> Matches:
         """Of the pairs found those that are this worker's to report."""
         plan, worker = self.task.plan, self.task.worker
-        router, previous, workers = plan.router, plan.former, plan.settings.workers
+        router, previous, workers = plan.router, plan.previous, plan.settings.workers
         if not plan.shares:
             return matches
         if previous is not None:
@@ -117,7 +117,7 @@ def not_yet_told(task: Task, found: list[Results], again: np.ndarray) -> list[Re
     return [Results(whole.table.filter(pa.array(new)), whole.posts)]
 
 
-class RangeRole(StandingRole):
+class RangeStandingRole(StandingRole):
     kind = KIND
 
     def open(self, task: Task, ops: Resolved | None) -> Standing:
@@ -135,4 +135,4 @@ class RangeRole(StandingRole):
         return SegmentRef(SUBSCRIPTIONS, name, len(segment), size, plan.batch, worker)
 
 
-ROLE = RangeRole()
+ROLE = RangeStandingRole()

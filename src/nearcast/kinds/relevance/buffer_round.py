@@ -12,18 +12,18 @@ import numpy as np
 from nearcast.common.arrays import frozen
 from nearcast.engine.batch import BatchPlan
 from nearcast.engine.task_result import TaskResult
-from nearcast.kinds.relevance.buffer_share import Share
-from nearcast.kinds.relevance.buffers import NEW, Change, of_share, wants_base
+from nearcast.kinds.relevance.buffer_share import BufferShare
+from nearcast.kinds.relevance.buffers import NEW, BufferChange, of_share, wants_base
+from nearcast.kinds.relevance.conditions import among, meeting
 from nearcast.kinds.relevance.idf import IdfSet
 from nearcast.kinds.relevance.idf_maintenance import period_of
 from nearcast.kinds.relevance.kernels.pyramid_cells import z_order
 from nearcast.kinds.relevance.ledger import Ledger
-from nearcast.kinds.relevance.results import Net, write_net
-from nearcast.kinds.relevance.skyband import Arrivals, Changes, Refills, Step, advance, refill, whole
+from nearcast.kinds.relevance.net_results import Net, write_net
+from nearcast.kinds.relevance.skyband import BufferArrivals, Changes, Refills, Step, advance, refill, whole
 from nearcast.kinds.relevance.skyband_policy import CostBased
 from nearcast.kinds.relevance.subscribers import LAT, LON, open_subscribers, which_stand
 from nearcast.kinds.relevance.threshold_cost import Rates
-from nearcast.kinds.relevance.where import among, meeting
 from nearcast.kinds.relevance.window_cache import open_window
 from nearcast.kinds.relevance.window_index import Keep
 from nearcast.storage.bundle import open_bundle
@@ -54,7 +54,7 @@ class Advancing:
     def __init__(self, plan: BatchPlan, after: Manifest, worker: int, done: TaskResult) -> None:
         self.plan, self.after, self.done = plan, after, done
         self.subscribers = open_subscribers(plan, after)
-        self.share = Share.open(plan, worker, self.subscribers)
+        self.share = BufferShare.open(plan, worker, self.subscribers)
         self.ledger = Ledger.open(plan.state, after)
         self.versions = IdfSet(plan.state, after)
         self.net: list[Net] = []
@@ -102,7 +102,7 @@ class Advancing:
         buffers.end(rows)
         return share.seq[rows]
 
-    def _arrivals(self, candidates: Sequence[str]) -> Arrivals:
+    def _arrivals(self, candidates: Sequence[str]) -> BufferArrivals:
         """What the workers have found for this share, each pair once or more."""
         parts = [open_bundle(self.plan.spool / name) for name in candidates]
         none = {"seq": np.empty(0, np.int64), "number": np.empty(0, np.int64), "score": np.empty(0)}
@@ -112,7 +112,7 @@ class Advancing:
         own, row = own[row >= 0], row[row >= 0]
         order = np.argsort(row, kind="stable")
         picked = own[order]
-        return Arrivals(row[order], number[picked].astype(np.uint32), score[picked])
+        return BufferArrivals(row[order], number[picked].astype(np.uint32), score[picked])
 
     # -- filling -------------------------------------------------------------------------------------------------------
 
@@ -137,12 +137,12 @@ class Advancing:
     def _search(self, rows: np.ndarray, at: np.ndarray, version: int, bounds: np.ndarray, asking: bool) -> Refills:
         buffers, subscribers = self.share.buffers, self.subscribers
         window = open_window(self.ledger, self.versions, version)
-        tastes = subscribers.tastes(at, self.versions.at(version))
-        wanted = self.policy.wanted(tastes.k, buffers.window[rows])
+        profiles = subscribers.profiles(at, self.versions.at(version))
+        wanted = self.policy.wanted(profiles.k, buffers.window[rows])
         since = bounds[buffers.window[rows]]
         keep = self._keep(at) if asking else None
-        found = window.best(tastes, np.arange(len(rows)), wanted, since, self.ledger, self.ledger.deleted, keep)
-        theta = self.policy.thetas(tastes.k, found.starts, found.scores, wanted)
+        found = window.best(profiles, np.arange(len(rows)), wanted, since, self.ledger, self.ledger.deleted, keep)
+        theta = self.policy.thetas(profiles.k, found.starts, found.scores, wanted)
         versions = np.full(len(rows), version, np.int32)
         return Refills(rows, theta, versions, found.starts, found.numbers.astype(np.uint32), found.scores)
 
@@ -179,7 +179,7 @@ class Advancing:
             self.net.clear()
 
     def _write(
-        self, ended: np.ndarray, filled: np.ndarray, arrivals: Arrivals, theta: np.ndarray, version: np.ndarray
+        self, ended: np.ndarray, filled: np.ndarray, arrivals: BufferArrivals, theta: np.ndarray, version: np.ndarray
     ) -> None:
         """A delta of the batch, or a new base."""
         plan, share, buffers = self.plan, self.share, self.share.buffers
@@ -208,9 +208,9 @@ class Advancing:
         moved: np.ndarray,
         filled: np.ndarray,
         came: np.ndarray,
-        arrivals: Arrivals,
+        arrivals: BufferArrivals,
         ended: np.ndarray | None = None,
-    ) -> Change:
+    ) -> BufferChange:
         share, buffers = self.share, self.share.buffers
         gone = np.empty(0, np.int64) if ended is None else ended
         seq = np.concatenate([share.seq[moved], gone])
@@ -219,7 +219,7 @@ class Advancing:
         order = np.argsort(seq, kind="stable")
         by_seq = filled[np.argsort(share.seq[filled], kind="stable")]
         starts, numbers, scores = buffers.members(by_seq)
-        return Change(
+        return BufferChange(
             seq[order], theta[order], version[order], share.seq[by_seq], starts, whole(numbers, self.ledger), scores,
             share.seq[arrivals.rows[came]], whole(arrivals.numbers[came], self.ledger), arrivals.scores[came],
         )  # fmt: skip

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearcast.engine.batch import BatchPlan
-from nearcast.kinds.relevance.buffers import BASE, NEW, Change, Thresholds, gathered, of_share
+from nearcast.kinds.relevance.buffers import BASE, NEW, BufferChange, Thresholds, gathered, of_share
 from nearcast.kinds.relevance.ledger import Ledger
-from nearcast.kinds.relevance.skyband import Arrivals, Buffers, Refills, restore
+from nearcast.kinds.relevance.skyband import BufferArrivals, Buffers, Refills, restore
 from nearcast.kinds.relevance.subscribers import Subscribers
 
 MANY = 8  # shares that a process remembers
 
 
 @dataclass
-class Share:
+class BufferShare:
     """Rows of `buffers` are of the subscribers `seq`. `names` are the files that have been applied."""
 
     worker: int
@@ -31,12 +31,12 @@ class Share:
     tidy: bool = True  # few of its rows have ended
 
     @classmethod
-    def empty(cls, worker: int, shares: int) -> "Share":
+    def empty(cls, worker: int, shares: int) -> "BufferShare":
         none = np.empty(0, np.int64)
         return cls(worker, shares, frozenset(), none, np.empty((0, 2), np.int64), Buffers.new(none, none))
 
     @classmethod
-    def open(cls, plan: BatchPlan, worker: int, subscribers: Subscribers) -> "Share":
+    def open(cls, plan: BatchPlan, worker: int, subscribers: Subscribers) -> "BufferShare":
         """As it was after the batch before."""
         shares = plan.settings.workers
         refs = of_share(plan.manifest, worker, shares)
@@ -53,7 +53,7 @@ class Share:
             known = cls.empty(worker, shares)
         if known.batch < plan.manifest.batch:
             ledger = Ledger.open(plan.state, plan.manifest)
-            fresh = [Change.open(plan.state, ref) for ref in refs if ref.name not in known.names]
+            fresh = [BufferChange.open(plan.state, ref) for ref in refs if ref.name not in known.names]
             if fresh:
                 known.apply(fresh, subscribers, ledger)
             known.expire(ledger)
@@ -113,7 +113,7 @@ class Share:
 
     # -- the log -------------------------------------------------------------------------------------------------------
 
-    def apply(self, changes: Sequence[Change], subscribers: Subscribers, ledger: Ledger) -> None:
+    def apply(self, changes: Sequence[BufferChange], subscribers: Subscribers, ledger: Ledger) -> None:
         """Take up what the log says, as of the batch whose ledger this is."""
         last = Thresholds.none().after(changes)
         own = self.mine(last.seq) & (subscribers.places(last.seq) >= 0)
@@ -138,7 +138,7 @@ class Share:
 
     def expire(self, ledger: Ledger) -> None:
         """Drop what had left the windows by then: others have told of it."""
-        bounds, none = self.bounds(ledger), Arrivals.none()
+        bounds, none = self.bounds(ledger), BufferArrivals.none()
         rows, starts = self.buffers.touched(ledger, bounds, none, np.empty(0, np.bool_))
         version = self.buffers.version[rows]
         given = Refills(rows, self.buffers.theta[rows], version, starts, none.numbers, none.scores)
@@ -163,4 +163,4 @@ class Share:
         )  # fmt: skip
 
 
-_shares: dict[tuple[str, int, int], Share] = {}
+_shares: dict[tuple[str, int, int], BufferShare] = {}

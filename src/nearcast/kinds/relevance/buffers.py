@@ -22,7 +22,7 @@ WEIGHT = 0.5  # of the size of their base
 
 
 @dataclass(frozen=True)
-class Change:
+class BufferChange:
     """What a batch (or, in a base, all batches) did to the buffers of a share.
 
     `seq` (sorted) are those whose threshold or version is new: `theta`, `version`. Of these, `filled` (sorted) were
@@ -42,7 +42,7 @@ class Change:
     came_score: np.ndarray
 
     @classmethod
-    def open(cls, state: StateDirectory, ref: SegmentRef) -> "Change":
+    def open(cls, state: StateDirectory, ref: SegmentRef) -> "BufferChange":
         arrays = open_bundle(state.path(ref.name))
         return cls(**{each.name: np.asarray(arrays[each.name]) for each in fields(cls)})
 
@@ -68,7 +68,7 @@ class Thresholds:
     def none(cls) -> "Thresholds":
         return cls(np.empty(0, np.int64), np.empty(0), np.empty(0, np.int32))
 
-    def after(self, changes: Sequence[Change]) -> "Thresholds":
+    def after(self, changes: Sequence[BufferChange]) -> "Thresholds":
         """The last change of each counts."""
         for at, change in enumerate(changes):
             if not self._has(change.seq):
@@ -80,13 +80,13 @@ class Thresholds:
         at = np.minimum(np.searchsorted(self.seq, seqs), max(len(self.seq) - 1, 0))
         return not len(seqs) or (len(self.seq) > 0 and bool((self.seq[at] == seqs).all()))
 
-    def _with(self, change: Change) -> "Thresholds":
+    def _with(self, change: BufferChange) -> "Thresholds":
         at = np.searchsorted(self.seq, change.seq)
         theta, version = self.theta.copy(), self.version.copy()
         theta[at], version[at] = change.theta, change.version
         return Thresholds(self.seq, theta, version)
 
-    def _joined(self, changes: Sequence[Change]) -> "Thresholds":
+    def _joined(self, changes: Sequence[BufferChange]) -> "Thresholds":
         seq = np.concatenate([self.seq, *(change.seq for change in changes)])
         order = np.argsort(seq, kind="stable")
         last = np.ones(len(seq), np.bool_)
@@ -117,7 +117,7 @@ def wants_base(refs: Sequence[SegmentRef], shares: int) -> bool:
     return changed or len(deltas) >= DELTAS or sum(deltas) > WEIGHT * sum(bases)
 
 
-def gathered(changes: Sequence[Change], mine: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def gathered(changes: Sequence[BufferChange], mine: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(places in `mine`, numbers, scores): the posts that came to some buffers (`mine`, sorted) since each was last
     filled, of changes in their order.
     """

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.arrays import arrow
-from nearcast.kinds.relevance.buffers import SHARE, SHARES, Change, Thresholds, gathered, in_order
+from nearcast.kinds.relevance.buffers import SHARE, SHARES, BufferChange, Thresholds, gathered, in_order
 from nearcast.kinds.relevance.ledger import Ledger
 from nearcast.kinds.relevance.query import RelevantQuery
 from nearcast.reader.current_answer import CurrentAnswer, has_id, selected_columns
@@ -36,7 +36,7 @@ def current_relevant(reader: Reader, query_id: str | int) -> CurrentAnswer | Non
 
 def _answer(reader: Reader, seq: int, rows: Rows, row: int) -> CurrentAnswer:
     refs = [ref for ref in in_order(reader.manifest.of(BUFFERS)) if seq % ref.facts[SHARES] == ref.facts[SHARE]]
-    changes = [Change.open(reader.state, ref) for ref in refs]
+    changes = [BufferChange.open(reader.state, ref) for ref in refs]
     mine = np.array([seq])
     _, numbers, scores = gathered(changes, mine)
     known = Thresholds.none().after(changes)

@@ -11,7 +11,7 @@ from nearcast.kinds.relevance.segment_search import Target, scores_of
 from nearcast.reader.reader import Reader
 from nearcast.reader.roles import PlanPart, Step
 from nearcast.reader.row_format import post_rows
-from nearcast.storage.dictionary import spelt
+from nearcast.storage.dictionary import spelled
 
 
 def explain_relevance(reader: Reader, query: RelevantQuery, answer: RelevantRows) -> PlanPart:
@@ -48,7 +48,7 @@ def score_parts(reader: Reader, query: RelevantQuery, answer: RelevantRows) -> l
     """Of each post of an answer, in its order."""
     target = Target.of(query, IdfSet(reader.state, reader.manifest).at(answer.idf))
     wanted = dict(zip(target.words.tolist(), target.weights.tolist(), strict=True))
-    words = dict(zip(wanted, spelt(reader.dictionary, target.words), strict=True))
+    words = dict(zip(wanted, spelled(reader.dictionary, target.words), strict=True))
     out: dict[int, ScoreParts] = {}
     for each in answer.parts:
         posts = each.segment.columns(each.rows)

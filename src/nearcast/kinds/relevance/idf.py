@@ -9,7 +9,14 @@ import numpy as np
 from nearcast.common.arrays import frozen
 from nearcast.common.errors import BadInput
 from nearcast.common.queries import Query
-from nearcast.kinds.relevance.idf_versions import SAMPLED, Counts, in_order, open_version, version_of, wanted_versions
+from nearcast.kinds.relevance.idf_versions import (
+    SAMPLED,
+    TermStatistics,
+    in_order,
+    open_version,
+    version_of,
+    wanted_versions,
+)
 from nearcast.kinds.relevance.vectors import Idf
 from nearcast.language import encode_conditions
 from nearcast.storage.directory import StateDirectory
@@ -73,40 +80,40 @@ def time_question(since: int, until: int) -> Question:
     return Question.of({**encode_conditions(Query()), "since": since, "until": until})
 
 
-def count_posts(parts: Iterable[tuple[PostSegment, np.ndarray]], since: int, until: int) -> Counts:
+def count_posts(parts: Iterable[tuple[PostSegment, np.ndarray]], since: int, until: int) -> TermStatistics:
     """The term statistics of the posts with since <= time < until of some segments, whose deleted rows (ascending) do
     not count.
     """
-    return Counts.summed([_counted(segment, gone, time_question(since, until)) for segment, gone in parts])
+    return TermStatistics.summed([_counted(segment, gone, time_question(since, until)) for segment, gone in parts])
 
 
-def _counted(segment: PostSegment, gone: np.ndarray, question: Question) -> Counts:
+def _counted(segment: PostSegment, gone: np.ndarray, question: Question) -> TermStatistics:
     low, high = segment.times[-2:].tolist() if len(segment) else (question.until, question.until)
     if question.is_apart(low, high):
-        return Counts.none()
+        return TermStatistics.none()
     if question.covers(low, high) and not len(gone):
         words = segment.vocabulary
         return _sorted(words.terms, words.counts, len(segment), high)
     found = count_terms(segment, question, gone, Counting.ALL)
     if not len(found.posts):
-        return Counts.none()
+        return TermStatistics.none()
     ts = segment.ts_of(segment.all_rows)
     inside = (ts >= question.since) & (ts < question.until)
     inside[gone] = False
     return _sorted(segment.terms, found.counts[:-1], int(found.posts[0]), int(ts[inside].max()))
 
 
-def _sorted(terms: np.ndarray, counts: np.ndarray, posts: int, latest: int) -> Counts:
+def _sorted(terms: np.ndarray, counts: np.ndarray, posts: int, latest: int) -> TermStatistics:
     """By term, without the boundary and terms that no post has."""
     some = np.flatnonzero((counts > 0) & (terms != 0))
     some = some[np.argsort(terms[some])]
-    return Counts(posts, terms[some], counts[some].astype(np.int64), latest)
+    return TermStatistics(posts, terms[some], counts[some].astype(np.int64), latest)
 
 
-def count_lists(terms: np.ndarray, offsets: np.ndarray) -> Counts:
+def count_lists(terms: np.ndarray, offsets: np.ndarray) -> TermStatistics:
     """The statistics of texts given by their terms, with 0 at boundaries."""
     rows = frozen(np.arange(len(offsets) - 1))
     _, _, _, seen, counts = encode_terms(frozen(terms), frozen(offsets.astype(np.int64)), rows)
     some = np.flatnonzero(seen != 0)
     some = some[np.argsort(seen[some])]
-    return Counts(len(rows), seen[some], counts[some].astype(np.int64))
+    return TermStatistics(len(rows), seen[some], counts[some].astype(np.int64))

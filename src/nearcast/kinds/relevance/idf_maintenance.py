@@ -12,7 +12,7 @@ from nearcast.kinds.relevance.buffers import NEW
 from nearcast.kinds.relevance.idf import count_lists, count_posts, time_question
 from nearcast.kinds.relevance.idf_versions import (
     SAMPLED,
-    Counts,
+    TermStatistics,
     newest_counted,
     next_versions,
     open_version,
@@ -48,7 +48,7 @@ def freeze(plan: BatchPlan, after: Manifest) -> list[SegmentRef]:
     if not due:
         return refs
     before = newest_counted(after)
-    counts = Counts.none() if before is None else open_version(plan.state, before)
+    counts = TermStatistics.none() if before is None else open_version(plan.state, before)
     since = BEGINNING if before is None else version_of(before) * period
     for version in due:
         until = version * period
@@ -61,6 +61,6 @@ def freeze(plan: BatchPlan, after: Manifest) -> list[SegmentRef]:
         number = fresh.latest // period + 1
         if number in (SAMPLED, NEW):  # these have another meaning: the posts are counted in the next
             continue
-        counts, since = Counts.summed([counts, fresh]), number * period
+        counts, since = TermStatistics.summed([counts, fresh]), number * period
         refs.append(write_version(plan.state, plan.batch, number, counts))
     return refs

@@ -22,7 +22,7 @@ SAMPLED = 0  # the version of a sample, and of no statistics at all
 
 
 @dataclass(frozen=True)
-class Counts:
+class TermStatistics:
     """So many posts were counted, and term[i] (sorted, each once) is in count[i] of them; `latest` is the greatest time
     of these posts, None where there are none, or times do not matter.
     """
@@ -33,11 +33,11 @@ class Counts:
     latest: int | None = None
 
     @classmethod
-    def none(cls) -> "Counts":
+    def none(cls) -> "TermStatistics":
         return cls(0, np.empty(0, np.uint64), np.empty(0, np.int64))
 
     @classmethod
-    def summed(cls, parts: Sequence["Counts"]) -> "Counts":
+    def summed(cls, parts: Sequence["TermStatistics"]) -> "TermStatistics":
         parts = [part for part in parts if part.posts] or [cls.none()]
         latest = max((part.latest for part in parts if part.latest is not None), default=None)
         if len(parts) == 1:
@@ -83,7 +83,9 @@ def kept_versions(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
     return [ref for ref in refs if ref.name not in old] if old else list(refs)
 
 
-def write_version(state: StateDirectory, batch: int, version: int, counts: Counts, sampled: bool = False) -> SegmentRef:
+def write_version(
+    state: StateDirectory, batch: int, version: int, counts: TermStatistics, sampled: bool = False
+) -> SegmentRef:
     name = state.new_name(IDF, batch, 0)
     arrays = {"term": counts.term, "count": counts.count.astype(np.uint32)}
     size = write_table(state.path(name), bundle_table(arrays))
@@ -91,9 +93,9 @@ def write_version(state: StateDirectory, batch: int, version: int, counts: Count
     return SegmentRef(IDF, name, len(counts.term), size, batch, facts=facts)
 
 
-def open_version(state: StateDirectory, ref: SegmentRef) -> Counts:
+def open_version(state: StateDirectory, ref: SegmentRef) -> TermStatistics:
     arrays = open_bundle(state.path(ref.name))
-    return Counts(int(ref.facts["posts"]), np.asarray(arrays["term"]), np.asarray(arrays["count"]))
+    return TermStatistics(int(ref.facts["posts"]), np.asarray(arrays["term"]), np.asarray(arrays["count"]))
 
 
 def newest_counted(manifest: Manifest) -> SegmentRef | None:

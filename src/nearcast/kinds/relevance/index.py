@@ -29,9 +29,9 @@ from nearcast.kinds.relevance.kernels.posting_blocks import (
     count_postings,
     fill_postings,
 )
-from nearcast.kinds.relevance.matcher import Matcher, Pairs, Standing
+from nearcast.kinds.relevance.matcher import Matcher, Pairs, StandingSubscribers
 from nearcast.kinds.relevance.term_ranks import Terms
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 RULES = frozenset({"prefix", "blocks", "postings"})
 MOST_CANDIDATES = 1 << 21  # verified at a time
@@ -51,7 +51,7 @@ class BatchIndex:
     blocks: np.ndarray
     rules: frozenset[str]
 
-    def match(self, posts: Vectors, standing: Standing, number: int) -> Pairs:
+    def match(self, posts: Vectors, standing: StandingSubscribers, number: int) -> Pairs:
         numbers = self.terms.numbers_of(posts.terms)
         asked, which, of_entry, entries, signs = map(
             frozen,
@@ -59,11 +59,11 @@ class BatchIndex:
         )
         room = min(max(2 * SHELF * BLOCK, 256 * len(posts)), MOST_CANDIDATES)
         buffers = [(np.empty(room, np.int32), np.empty(room, np.int32)) for _ in range(2)]
-        bits = max(1, (len(standing.tastes).bit_length() + 1) // 2)
+        bits = max(1, (len(standing.profiles).bit_length() + 1) // 2)
         places = np.empty((1 << bits) + 1, np.int64)
         resume = np.zeros(3, np.int64)
         found, looked = [], 0
-        tastes = standing.tastes
+        profiles = standing.profiles
         while resume[0] < self.terms.count:
             n, tested = collect(
                 self.begins, self.firsts, self.postings, self.owners, self.signs, self.blocks, asked, entries, signs,
@@ -75,8 +75,8 @@ class BatchIndex:
             out = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.float64)
             passed = verify(
                 *buffers[0], n, which, of_entry, numbers, number, standing.home, standing.theta,
-                tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights,
-                posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out,
+                profiles.lon, profiles.lat, profiles.alpha, profiles.reach, profiles.words, profiles.offsets,
+                profiles.weights, posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out,
             )  # fmt: skip
             found.append(Pairs(out[0][:passed].copy(), out[1][:passed].copy(), out[2][:passed].copy(), n))
         return Pairs.join(found)
@@ -87,19 +87,19 @@ class BatchIndex:
         return self.terms.nbytes + sum(array.nbytes for array in own)
 
 
-def build_part(tastes: Tastes, theta: np.ndarray, rows: np.ndarray, rules: Collection[str] = RULES) -> BatchIndex:
-    terms, numbers = Terms.of(tastes, rows)
+def build_part(profiles: Profiles, theta: np.ndarray, rows: np.ndarray, rules: Collection[str] = RULES) -> BatchIndex:
+    terms, numbers = Terms.of(profiles, rows)
     prefix = "prefix" in rules
-    longest = int((tastes.offsets[rows + 1] - tastes.offsets[rows]).max(initial=0))
+    longest = int((profiles.offsets[rows + 1] - profiles.offsets[rows]).max(initial=0))
     counts = np.zeros(terms.count, np.int64)
-    count_postings(rows, numbers, tastes.offsets, tastes.weights, tastes.alpha, theta, prefix, longest, counts)
+    count_postings(rows, numbers, profiles.offsets, profiles.weights, profiles.alpha, theta, prefix, longest, counts)
     begins = np.concatenate(([0], np.cumsum(counts)))
     firsts = np.concatenate(([0], np.cumsum(-(-counts // BLOCK))))
     postings = np.empty((FIELDS, begins[-1]), np.float32)
     owners, signs = np.empty(begins[-1], np.int32), np.empty(begins[-1], np.uint32)
     fill_postings(
-        rows, numbers, tastes.offsets, tastes.weights, tastes.lon, tastes.lat, tastes.alpha, tastes.reach, theta,
-        prefix, longest, begins[:-1].copy(), postings, owners, signs,
+        rows, numbers, profiles.offsets, profiles.weights, profiles.lon, profiles.lat, profiles.alpha, profiles.reach,
+        theta, prefix, longest, begins[:-1].copy(), postings, owners, signs,
     )  # fmt: skip
     arrange(begins, postings, owners, signs)
     blocks = np.empty((FIELDS + 1, firsts[-1]), np.float32)
@@ -117,5 +117,5 @@ def build_part(tastes: Tastes, theta: np.ndarray, rows: np.ndarray, rules: Colle
     )
 
 
-def build(tastes: Tastes, theta: np.ndarray, rules: Collection[str] = RULES) -> Matcher:
-    return Matcher(tastes, theta, partial(build_part, rules=rules))
+def build(profiles: Profiles, theta: np.ndarray, rules: Collection[str] = RULES) -> Matcher:
+    return Matcher(profiles, theta, partial(build_part, rules=rules))

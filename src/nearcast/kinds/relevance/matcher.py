@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from nearcast.common.arrays import frozen
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 MOST_CHANGED = 0.1  # of the subscribers: beyond, all are indexed anew
 MOST_PARTS = 250
@@ -64,21 +64,21 @@ def collected(posts: int, most: int, go: Go) -> Pairs:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What is true of all subscribers now: tastes, thresholds, and the number of the part that each is in."""
+class StandingSubscribers:
+    """What is true of all subscribers now: profiles, thresholds, and the number of the part that each is in."""
 
-    tastes: Tastes
+    profiles: Profiles
     theta: np.ndarray
     home: np.ndarray
 
 
-class Part(Protocol):
+class MatcherPart(Protocol):
     """An index over some subscribers, exact as long as no threshold is below what it was when the part was built."""
 
     @property
     def rows(self) -> np.ndarray: ...
 
-    def match(self, posts: Vectors, standing: Standing, number: int) -> Pairs:
+    def match(self, posts: Vectors, standing: StandingSubscribers, number: int) -> Pairs:
         """Every pair of a post and a subscriber whose home is the part of this number, with a score of at least
         theta; each once, in any order.
         """
@@ -88,23 +88,25 @@ class Part(Protocol):
     def nbytes(self) -> int: ...
 
 
-Builder = Callable[[Tastes, np.ndarray, np.ndarray], Part]  # tastes, thresholds, and the rows to index, ascending
+Builder = Callable[
+    [Profiles, np.ndarray, np.ndarray], MatcherPart
+]  # profiles, thresholds, and the rows to index, ascending
 
 
 class Matcher:
     """Subscribers by row, in the order they were added; a threshold of +inf takes nothing."""
 
-    def __init__(self, tastes: Tastes, theta: np.ndarray, builder: Builder) -> None:
+    def __init__(self, profiles: Profiles, theta: np.ndarray, builder: Builder) -> None:
         self._builder = builder
-        self._tastes = tastes
+        self._profiles = profiles
         self._theta = np.array(theta, np.float64)
         self._built = self._theta.copy()
-        self._home = np.zeros(len(tastes), np.uint8)
-        self._parts: dict[int, Part] = {}
+        self._home = np.zeros(len(profiles), np.uint8)
+        self._parts: dict[int, MatcherPart] = {}
         self._rebuild()
 
     def __len__(self) -> int:
-        return len(self._tastes)
+        return len(self._profiles)
 
     @property
     def theta(self) -> np.ndarray:
@@ -112,13 +114,13 @@ class Matcher:
 
     @property
     def nbytes(self) -> int:
-        """Of the parts, and of thresholds; the tastes are the caller's."""
+        """Of the parts, and of thresholds; the profiles are the caller's."""
         own = (self._theta, self._built, self._home)
         return sum(part.nbytes for part in self._parts.values()) + sum(array.nbytes for array in own)
 
     def match(self, posts: Vectors) -> Pairs:
         """Every pair with a score of at least theta, each once, in any order."""
-        standing = Standing(self._tastes, frozen(self._theta), frozen(self._home))
+        standing = StandingSubscribers(self._profiles, frozen(self._theta), frozen(self._home))
         return Pairs.join([part.match(posts, standing, number) for number, part in self._parts.items()])
 
     def set_theta(self, rows: np.ndarray, theta: np.ndarray) -> None:
@@ -128,15 +130,15 @@ class Matcher:
         if len(fallen):
             self._file(np.sort(fallen))
 
-    def add(self, tastes: Tastes, theta: np.ndarray) -> None:
+    def add(self, profiles: Profiles, theta: np.ndarray) -> None:
         """New subscribers, whose rows follow the last."""
-        if not len(tastes):
+        if not len(profiles):
             return
         first = len(self)
-        self._tastes = _joined(self._tastes, tastes)
+        self._profiles = _joined(self._profiles, profiles)
         self._theta = np.concatenate((self._theta, np.asarray(theta, np.float64)))
-        self._built = np.concatenate((self._built, np.full(len(tastes), np.inf)))
-        self._home = np.concatenate((self._home, np.zeros(len(tastes), np.uint8)))
+        self._built = np.concatenate((self._built, np.full(len(profiles), np.inf)))
+        self._home = np.concatenate((self._home, np.zeros(len(profiles), np.uint8)))
         self._file(np.arange(first, len(self)))
 
     def _file(self, rows: np.ndarray) -> None:
@@ -162,12 +164,12 @@ class Matcher:
         self._built[rows] = self._theta[rows]
         self._home[rows] = number
         live = rows[self._theta[rows] < np.inf]
-        self._parts[number] = self._builder(self._tastes, frozen(self._theta), frozen(live))
+        self._parts[number] = self._builder(self._profiles, frozen(self._theta), frozen(live))
 
 
-def _joined(first: Tastes, second: Tastes) -> Tastes:
+def _joined(first: Profiles, second: Profiles) -> Profiles:
     if not len(first):
         return second
     names = ("lon", "lat", "alpha", "reach", "k", "words", "weights")
     joined = {name: np.concatenate((getattr(first, name), getattr(second, name))) for name in names}
-    return Tastes(**joined, offsets=np.concatenate((first.offsets, second.offsets[1:] + first.offsets[-1])))
+    return Profiles(**joined, offsets=np.concatenate((first.offsets, second.offsets[1:] + first.offsets[-1])))

@@ -12,6 +12,7 @@ import numpy as np
 from nearcast.engine.batch import BatchPlan
 from nearcast.engine.task_result import TaskResult
 from nearcast.kinds.relevance.buffers import NEW, Thresholds
+from nearcast.kinds.relevance.conditions import among, meeting
 from nearcast.kinds.relevance.distributions.protocol import Distribution
 from nearcast.kinds.relevance.idf import IdfSet
 from nearcast.kinds.relevance.index import build
@@ -20,8 +21,7 @@ from nearcast.kinds.relevance.matcher import Matcher
 from nearcast.kinds.relevance.placement import open_distribution
 from nearcast.kinds.relevance.subscribers import Subscribers, open_subscribers, which_stand
 from nearcast.kinds.relevance.thresholds import open_thresholds
-from nearcast.kinds.relevance.vectors import Idf, Tastes
-from nearcast.kinds.relevance.where import among, meeting
+from nearcast.kinds.relevance.vectors import Idf, Profiles
 from nearcast.storage.bundle import bundle_table
 from nearcast.storage.files import write_table
 from nearcast.storage.manifest import Manifest, SegmentRef
@@ -139,8 +139,8 @@ class Wanted:
     subscribers: Subscribers
     idf: Idf
 
-    def tastes(self, picked: np.ndarray) -> Tastes:
-        return self.subscribers.tastes(self.at[picked], self.idf)
+    def profiles(self, picked: np.ndarray) -> Profiles:
+        return self.subscribers.profiles(self.at[picked], self.idf)
 
 
 @dataclass
@@ -156,9 +156,9 @@ class Index:
 
     @classmethod
     def of(cls, wanted: Wanted, spread: Distribution | None, worker: int) -> "Index":
-        tastes = wanted.tastes(np.arange(len(wanted.seq)))
-        mine = held_by(spread, tastes, wanted.theta, wanted.seq, worker)
-        some = tastes if len(mine) == len(tastes) else tastes.take(mine)
+        profiles = wanted.profiles(np.arange(len(wanted.seq)))
+        mine = held_by(spread, profiles, wanted.theta, wanted.seq, worker)
+        some = profiles if len(mine) == len(profiles) else profiles.take(mine)
         return cls(spread, wanted.seq[mine], build(some, wanted.theta[mine]), (wanted.seq, wanted.theta))
 
     def follow(self, wanted: Wanted, worker: int) -> bool:
@@ -187,15 +187,17 @@ class Index:
         return True
 
     def _add(self, wanted: Wanted, rows: np.ndarray, worker: int) -> None:
-        tastes = wanted.tastes(rows)
-        mine = held_by(self.spread, tastes, wanted.theta[rows], wanted.seq[rows], worker)
+        profiles = wanted.profiles(rows)
+        mine = held_by(self.spread, profiles, wanted.theta[rows], wanted.seq[rows], worker)
         if len(mine):
-            self.matcher.add(tastes.take(mine), wanted.theta[rows[mine]])
+            self.matcher.add(profiles.take(mine), wanted.theta[rows[mine]])
             self.seq = np.concatenate([self.seq, wanted.seq[rows[mine]]])
 
 
-def held_by(spread: Distribution | None, tastes: Tastes, theta: np.ndarray, seq: np.ndarray, worker: int) -> np.ndarray:
+def held_by(
+    spread: Distribution | None, profiles: Profiles, theta: np.ndarray, seq: np.ndarray, worker: int
+) -> np.ndarray:
     """Which of some subscribers a worker holds."""
     if spread is None:
-        return np.arange(len(tastes))
-    return np.flatnonzero(spread.holders(tastes, theta, seq)[:, worker])
+        return np.arange(len(profiles))
+    return np.flatnonzero(spread.holders(profiles, theta, seq)[:, worker])

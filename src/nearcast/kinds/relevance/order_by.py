@@ -10,11 +10,11 @@ import re
 from math import pi
 from typing import Any
 
-from nearcast.language.keywords import MOST_WORDS, Tokenizer
+from nearcast.language.keywords import MOST_WORDS, TextTokenizer
 from nearcast.language.messages import nearest, pointed, shown
 from nearcast.language.parsed_select import ParsedSelect, whole
 from nearcast.language.places import kilometres, point_of
-from nearcast.language.posts import check_one_order, number_of_posts
+from nearcast.language.post_select import check_one_order, number_of_posts
 from nearcast.language.roles import PostOrder
 from nearcast.language.syntax import Argument, Call, Number, Quantity, String, span_of
 from nearcast.language.times import UNITS, duration
@@ -64,7 +64,7 @@ def relevance(parsed: ParsedSelect) -> dict[str, Any]:
     return meaning | _window(sql, parsed.body("WINDOW")[0])
 
 
-def _words(sql: str, node: Argument, tokenizer: Tokenizer) -> tuple[int, ...]:
+def _words(sql: str, node: Argument, tokenizer: TextTokenizer) -> tuple[int, ...]:
     if not isinstance(node, String):
         raise pointed(sql, span_of(node), "the words of RELEVANCE stand in quotes", "a string such as 'ramen sushi'")
     if operator := _OPERATOR.search(node.text):

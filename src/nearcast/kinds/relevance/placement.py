@@ -48,7 +48,7 @@ def is_fitting(plan: BatchPlan, manifest: Manifest) -> bool:
 
 
 def distribute(plan: BatchPlan, after: Manifest) -> SegmentRef:
-    """A distribution learnt from the subscribers that have a threshold and the newest posts of the ledger."""
+    """A distribution learned from the subscribers that have a threshold and the newest posts of the ledger."""
     thresholds = open_thresholds(plan, plan.manifest)
     subscribers = open_subscribers(plan, after)
     at = subscribers.places(thresholds.seq)
@@ -56,7 +56,7 @@ def distribute(plan: BatchPlan, after: Manifest) -> SegmentRef:
     some = known[np.linspace(0, len(known) - 1, min(len(known), MOST)).astype(np.int64)] if len(known) else known
     idf = IdfSet(plan.state, after).newest()
     made = build(
-        plan.settings.topk_distribution, subscribers.tastes(at[some], idf), thresholds.theta[some],
+        plan.settings.topk_distribution, subscribers.profiles(at[some], idf), thresholds.theta[some],
         newest_posts(plan, after), plan.settings.workers, open_frequencies(plan),
     )  # fmt: skip
     name = plan.state.new_name(DISTRIBUTION, plan.batch, DRIVER)

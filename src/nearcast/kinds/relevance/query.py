@@ -11,7 +11,7 @@ from nearcast.kinds.relevance.order_by import HALF_WORLD_KM, RELEVANCE, WINDOWS,
 from nearcast.language.bulk_columns import BulkColumns
 from nearcast.language.locate import clause_span, error_at, times
 from nearcast.language.parsed_select import ParsedSelect
-from nearcast.language.posts import POST_CLAUSES, POST_REFUSALS, post_columns
+from nearcast.language.post_select import POST_CLAUSES, POST_REFUSALS, post_columns
 from nearcast.language.roles import QueryRole, Refusal
 
 __all__ = ["HALF_WORLD_KM", "ROLE", "RelevantQuery"]
@@ -44,7 +44,7 @@ class RelevantQuery(Query):
     columns: tuple[str, ...] | None = None
 
 
-class RelevanceRole(QueryRole):
+class RelevanceQueryRole(QueryRole):
     """A SELECT of posts in the order of RELEVANCE; of bulk columns the rows with an `alpha`."""
 
     order = RELEVANCE
@@ -104,4 +104,4 @@ class RelevanceRole(QueryRole):
         return encode(bulk, rows)
 
 
-ROLE = RelevanceRole()
+ROLE = RelevanceQueryRole()

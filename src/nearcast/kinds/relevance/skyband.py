@@ -46,7 +46,7 @@ class Ordered(Numbered, Protocol):
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class BufferArrivals:
     """Posts for rows: sorted by row, otherwise in any order, a pair maybe more than once."""
 
     rows: np.ndarray
@@ -54,7 +54,7 @@ class Arrivals:
     scores: np.ndarray
 
     @classmethod
-    def none(cls) -> "Arrivals":
+    def none(cls) -> "BufferArrivals":
         return cls(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0))
 
 
@@ -193,7 +193,7 @@ class Buffers:
         self._scores.resize(size, refcheck=False)
 
     def touched(
-        self, ledger: Ordered, bounds: np.ndarray, arrivals: Arrivals, hidden: np.ndarray
+        self, ledger: Ordered, bounds: np.ndarray, arrivals: BufferArrivals, hidden: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Rows with arrivals, expiries or members that are hidden, and where the arrivals of each begin."""
         marked = np.empty(0, np.bool_)
@@ -250,7 +250,7 @@ def advance(
     buffers: Buffers,
     ledger: Ordered,
     bounds: np.ndarray,
-    arrivals: Arrivals,
+    arrivals: BufferArrivals,
     policy: Policy,
     *,
     deleted: np.ndarray | None = None,

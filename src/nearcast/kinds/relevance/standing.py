@@ -15,9 +15,9 @@ import pyarrow as pa
 from nearcast.common.op_schema import BEGINNING
 from nearcast.engine.arrivals import Arrivals
 from nearcast.engine.batch import BatchPlan
-from nearcast.engine.candidates import Candidates
 from nearcast.engine.op_resolution import Resolved
 from nearcast.engine.roles import Standing, StandingRole
+from nearcast.engine.routing_view import RoutingView
 from nearcast.engine.segment_rewriter import Rewriting
 from nearcast.engine.settings import LEDGER_SINCE, Settings
 from nearcast.engine.subscription_compaction import SubscriptionCompaction
@@ -46,10 +46,10 @@ class RelevanceStanding(Standing):
         return []
 
 
-class RelevanceRole(StandingRole):
+class RelevanceStandingRole(StandingRole):
     kind = KIND
 
-    def wants(self, plan: BatchPlan, posts: Candidates) -> np.ndarray:
+    def wants(self, plan: BatchPlan, posts: RoutingView) -> np.ndarray:
         """All posts: a window has all of them."""
         return posts.everything()
 
@@ -90,4 +90,4 @@ class RelevanceRole(StandingRole):
         return file_relevant(plan, rows)
 
 
-ROLE = RelevanceRole()
+ROLE = RelevanceStandingRole()

@@ -10,7 +10,7 @@ from nearcast.common.geo.shapes import EVERYWHERE
 from nearcast.common.op_schema import BEGINNING, NEVER
 from nearcast.engine.batch import BatchPlan, open_segments
 from nearcast.kinds.relevance import KIND
-from nearcast.kinds.relevance.vectors import Idf, Tastes
+from nearcast.kinds.relevance.vectors import Idf, Profiles
 from nearcast.storage.bundle import bundle_table
 from nearcast.storage.files import write_table
 from nearcast.storage.manifest import ENDS, SUBSCRIPTIONS, Manifest, SegmentRef
@@ -79,13 +79,13 @@ class Subscribers:
         at = np.minimum(np.searchsorted(self.seq, seqs), len(self) - 1)
         return np.where(self.seq[at] == seqs, at, -1)
 
-    def tastes(self, picked: np.ndarray, idf: Idf) -> Tastes:
+    def profiles(self, picked: np.ndarray, idf: Idf) -> Profiles:
         """As the indexes take them, with weights of a version."""
         rows = self.rows
         words, offsets = take_lists(rows.words, rows.words_offsets, picked)
-        taste = rows.scoring[picked]
-        lon, lat, alpha, reach = (np.ascontiguousarray(taste[:, column]) for column in (LON, LAT, ALPHA, REACH))
-        return Tastes(lon, lat, alpha, reach, taste[:, K].astype(np.int64), *idf.weigh(words, offsets))
+        profile = rows.scoring[picked]
+        lon, lat, alpha, reach = (np.ascontiguousarray(profile[:, column]) for column in (LON, LAT, ALPHA, REACH))
+        return Profiles(lon, lat, alpha, reach, profile[:, K].astype(np.int64), *idf.weigh(words, offsets))
 
 
 _stopped: tuple[tuple[object, ...], np.ndarray] | None = None

@@ -6,7 +6,7 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.kernels.term_ranks import look_up, number_words, refile
-from nearcast.kinds.relevance.vectors import Tastes
+from nearcast.kinds.relevance.vectors import Profiles
 
 SMALLEST = 1 << 10
 
@@ -20,16 +20,16 @@ class Terms:
     count: int
 
     @classmethod
-    def of(cls, tastes: Tastes, rows: np.ndarray) -> tuple["Terms", np.ndarray]:
+    def of(cls, profiles: Profiles, rows: np.ndarray) -> tuple["Terms", np.ndarray]:
         """The terms of these subscribers, and the numbers of their words, one after the other."""
-        sizes = tastes.offsets[rows + 1] - tastes.offsets[rows]
+        sizes = profiles.offsets[rows + 1] - profiles.offsets[rows]
         out = np.empty(int(sizes.sum()), np.int32)
         slots = SMALLEST
         keys, numbers, counts = _table(slots)
         done, filled, known = 0, 0, 0
         while True:
             done, filled, known = number_words(
-                rows, tastes.words, tastes.offsets, keys, numbers, counts, out, done, filled, known
+                rows, profiles.words, profiles.offsets, keys, numbers, counts, out, done, filled, known
             )
             if done == len(rows):
                 break

@@ -1,7 +1,7 @@
 """The thresholds of all buffers, as this process knows them."""
 
 from nearcast.engine.batch import BatchPlan
-from nearcast.kinds.relevance.buffers import Change, Thresholds, in_order
+from nearcast.kinds.relevance.buffers import BufferChange, Thresholds, in_order
 from nearcast.storage.manifest import BUFFERS, Manifest
 
 _thresholds: dict[str, tuple[frozenset[str], Thresholds]] = {}  # by state: the files they come from
@@ -15,7 +15,7 @@ def open_thresholds(plan: BatchPlan, manifest: Manifest) -> Thresholds:
     fresh = [ref for ref in refs if ref.name not in known]
     if not known <= names:  # a base has come since, without those that have ended
         last, fresh = Thresholds.none(), refs
-    thresholds = last.after([Change.open(plan.state, ref) for ref in fresh])
+    thresholds = last.after([BufferChange.open(plan.state, ref) for ref in fresh])
     _thresholds.clear()
     _thresholds[plan.root] = (names, thresholds)
     return thresholds

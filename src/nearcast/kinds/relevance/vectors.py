@@ -95,7 +95,7 @@ class Vectors:
 
 
 @dataclass(frozen=True)
-class Tastes:
+class Profiles:
     """Subscribers: place, alpha (1: nearness alone, 0: words alone), reach in km, k, and their words as a vector
     (distinct terms ascending, weights of unit length, of one version).
     """
@@ -115,8 +115,8 @@ class Tastes:
     def __len__(self) -> int:
         return len(self.lon)
 
-    def take(self, rows: np.ndarray) -> "Tastes":
+    def take(self, rows: np.ndarray) -> "Profiles":
         weights, _ = take_lists(self.weights, self.offsets, rows)
         words, offsets = take_lists(self.words, self.offsets, rows)
         lon, lat, alpha, reach, k = (getattr(self, name)[rows] for name in ("lon", "lat", "alpha", "reach", "k"))
-        return Tastes(lon, lat, alpha, reach, k, words, offsets, weights)
+        return Profiles(lon, lat, alpha, reach, k, words, offsets, weights)

@@ -27,7 +27,7 @@ from nearcast.kinds.relevance.kernels.window_build import (
 from nearcast.kinds.relevance.kernels.window_picked import HIGH, LOW
 from nearcast.kinds.relevance.kernels.window_pools import FULL, finish
 from nearcast.kinds.relevance.kernels.window_search import GONE, search_part
-from nearcast.kinds.relevance.vectors import Numbered, Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Numbered, Profiles, Vectors
 from nearcast.storage.posts.kernels.grouping import numbered
 from nearcast.storage.subscriptions.rows import take_lists
 
@@ -49,7 +49,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Part:
+class WindowPart:
     """Posts with numbers from `first` on, and their postings. See `kinds.relevance.kernels.window_build` for the
     arrays.
     """
@@ -100,24 +100,24 @@ class Part:
         return self.places.view(np.uint64)
 
     @classmethod
-    def build(cls, vectors: Vectors, numbers: np.ndarray) -> "Part":
+    def build(cls, vectors: Vectors, numbers: np.ndarray) -> "WindowPart":
         codes, met = numbered(vectors.terms.view(np.int64), 0)
         by_term = np.argsort(vectors.terms[met])
         ranks = np.empty(len(met), np.uint32)
         ranks[by_term] = np.arange(len(met), dtype=np.uint32)
         offsets = vectors.offsets.astype(np.int64)
-        own = Words(vectors.lon, vectors.lat, ranks[codes], offsets, vectors.weights, numbers)
+        own = WindowWords(vectors.lon, vectors.lat, ranks[codes], offsets, vectors.weights, numbers)
         return cls.laid(vectors.terms[met][by_term], own)
 
     @classmethod
-    def merge(cls, parts: "list[Part]", since: int) -> "Part | None":
+    def merge(cls, parts: "list[WindowPart]", since: int) -> "WindowPart | None":
         """Parts as one, without posts of numbers below `since`."""
         term = np.unique(np.concatenate([part.term for part in parts]))
-        posts = Words.join([part.since(since, np.searchsorted(term, part.term)) for part in parts])
+        posts = WindowWords.join([part.since(since, np.searchsorted(term, part.term)) for part in parts])
         return cls.laid(term, posts) if len(posts.lon) else None
 
     @classmethod
-    def laid(cls, term: np.ndarray, given: "Words") -> "Part":
+    def laid(cls, term: np.ndarray, given: "WindowWords") -> "WindowPart":
         term, count, size = frozen(term), len(given.lon), len(given.ranks)
         first = int(given.numbers.min())
         perm = np.argsort(z_order(given.lon, given.lat))
@@ -154,7 +154,7 @@ class Part:
         lists = (group_starts, grouped, block_starts, begins, bounds, posts, weighed, placed, signed)
         return cls(first, term, *lists, places, own, heights, where)
 
-    def since(self, number: int, ranks: np.ndarray) -> "Words":
+    def since(self, number: int, ranks: np.ndarray) -> "WindowWords":
         """Its posts with numbers from `number` on; its terms have such ranks now."""
         keys = self.keys[:, 2]
         offsets, numbers = (keys & LOW).astype(np.int64), self.first + (keys[:-1] >> HIGH).astype(np.int64)
@@ -169,11 +169,11 @@ class Part:
             weights, _ = take_lists(weights, offsets, kept)
             own, offsets = take_lists(own, offsets, kept)
             lon, lat, numbers = lon[kept], lat[kept], numbers[kept]
-        return Words(np.ascontiguousarray(lon), np.ascontiguousarray(lat), own, offsets, weights, numbers)
+        return WindowWords(np.ascontiguousarray(lon), np.ascontiguousarray(lat), own, offsets, weights, numbers)
 
 
 @dataclass(frozen=True)
-class Words:
+class WindowWords:
     """Posts in any order: places, the ranks of their terms with weights, and numbers."""
 
     lon: np.ndarray
@@ -187,7 +187,7 @@ class Words:
         freeze(self)
 
     @classmethod
-    def join(cls, parts: "list[Words]") -> "Words":
+    def join(cls, parts: "list[WindowWords]") -> "WindowWords":
         names = ("lon", "lat", "ranks", "weights", "numbers")
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         offsets = np.zeros(len(joined["lon"]) + 1, np.int64)
@@ -202,7 +202,7 @@ class WindowPosts:
     """
 
     def __init__(self) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[WindowPart] = []
         self.since = 0
         self.looked = 0
 
@@ -224,7 +224,7 @@ class WindowPosts:
             raise ValueError(f"posts from number {first_number} on, after those below {self.end}")
         if not len(vectors):
             return
-        self.parts.append(Part.build(vectors, first_number + np.arange(len(vectors), dtype=np.int64)))
+        self.parts.append(WindowPart.build(vectors, first_number + np.arange(len(vectors), dtype=np.int64)))
         newer = 0
         merged = len(self.parts)
         for at in range(len(self.parts) - 1, -1, -1):
@@ -232,7 +232,7 @@ class WindowPosts:
                 merged = at
             newer += len(self.parts[at])
         if merged < len(self.parts):
-            one = Part.merge(self.parts[merged:], self.since)
+            one = WindowPart.merge(self.parts[merged:], self.since)
             self.parts[merged:] = [one] if one else []
 
     def drop(self, before: int) -> None:
@@ -242,15 +242,15 @@ class WindowPosts:
         for part in self.parts:
             gone = np.count_nonzero(part.where[: max(0, self.since - part.first)] != GONE)
             if 2 * gone > len(part):
-                one = Part.merge([part], self.since)
+                one = WindowPart.merge([part], self.since)
                 kept += [one] if one else []
             else:
                 kept.append(part)
         self.parts = kept
 
     def best(
-        self, tastes: Tastes, rows: np.ndarray, n: np.ndarray, bounds: np.ndarray, ledger: Numbered, hidden: np.ndarray,
-        keep: Keep | None = None,
+        self, profiles: Profiles, rows: np.ndarray, n: np.ndarray, bounds: np.ndarray, ledger: Numbered, hidden:
+        np.ndarray, keep: Keep | None = None,
     ) -> Found:  # fmt: skip
         """For each of `rows` of the subscribers, its `n` best posts whose order is not below its bound, and all that
         tie with the last of them. Posts of `hidden` numbers (sorted) are left out, and those that the ledger has not.
@@ -260,13 +260,13 @@ class WindowPosts:
         their own.
         """
         if keep is None:
-            return self._search(tastes, rows, n, bounds, ledger, hidden)
+            return self._search(profiles, rows, n, bounds, ledger, hidden)
         wanted = n.astype(np.int64)
         sizes = np.zeros(len(rows), np.int64)
         pieces: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         left = np.arange(len(rows))
         while len(left):
-            tried = self._search(tastes, rows[left], wanted[left], bounds[left], ledger, hidden)
+            tried = self._search(profiles, rows[left], wanted[left], bounds[left], ledger, hidden)
             found = np.diff(tried.starts)
             owner = np.repeat(np.arange(len(left)), found)
             meets = keep(rows[left][owner], tried.numbers)
@@ -284,7 +284,13 @@ class WindowPosts:
         return _in_order(sizes, pieces)
 
     def _search(
-        self, tastes: Tastes, rows: np.ndarray, n: np.ndarray, bounds: np.ndarray, ledger: Numbered, hidden: np.ndarray
+        self,
+        profiles: Profiles,
+        rows: np.ndarray,
+        n: np.ndarray,
+        bounds: np.ndarray,
+        ledger: Numbered,
+        hidden: np.ndarray,
     ) -> Found:
         n = np.minimum(n, len(self)).astype(np.int64)
         rows, bounds = rows.astype(np.int64), bounds.astype(np.int64)
@@ -298,7 +304,7 @@ class WindowPosts:
         while len(todo):
             again = []
             for some in _rounds(todo, room):
-                sizes, numbers, scores = self._round(tastes, rows, n, bounds, firsts, ledger, hidden, some, room)
+                sizes, numbers, scores = self._round(profiles, rows, n, bounds, firsts, ledger, hidden, some, room)
                 full = sizes == FULL
                 again.append(some[full])
                 out_sizes[some[~full]] = sizes[~full]
@@ -308,7 +314,7 @@ class WindowPosts:
         return _in_order(out_sizes, pieces)
 
     def _round(
-        self, tastes: Tastes, rows: np.ndarray, n: np.ndarray, bounds: np.ndarray, firsts: np.ndarray,
+        self, profiles: Profiles, rows: np.ndarray, n: np.ndarray, bounds: np.ndarray, firsts: np.ndarray,
         ledger: Numbered, hidden: np.ndarray, some: np.ndarray, room: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
         """(sizes, numbers, scores) of `some` of the rows; the size is FULL where ties need more room."""
@@ -316,14 +322,22 @@ class WindowPosts:
         limits = np.minimum(wide, n[some] + np.maximum(16, n[some] // 2))
         pool = np.empty((len(some), wide)), np.empty((len(some), wide), np.int64), limits, np.empty(wide)
         sizes, floors = np.zeros(len(some), np.int64), np.full(len(some), -1.0)
-        taste = (tastes.lon, tastes.lat, tastes.alpha, tastes.reach, tastes.words, tastes.offsets, tastes.weights)
+        profile = (
+            profiles.lon,
+            profiles.lat,
+            profiles.alpha,
+            profiles.reach,
+            profiles.words,
+            profiles.offsets,
+            profiles.weights,
+        )
         order, base = frozen(ledger.order), np.int64(ledger.base)
         picked, wanted, since, first = (frozen(each[some]) for each in (rows, n, bounds, firsts))
         for part in sorted(self.parts, key=len, reverse=True):
             inside = order[max(0, part.first - ledger.base) : max(0, part.end - ledger.base)]
             least = inside.min() if len(inside) == len(part.where) else np.int64(ABSENT)
             self.looked += search_part(
-                np.int64(part.first), part.arrays, least, taste, picked, wanted, since, first, base, order,
+                np.int64(part.first), part.arrays, least, profile, picked, wanted, since, first, base, order,
                 frozen(hidden), pool, sizes, floors,
             )  # fmt: skip
         finish(pool, sizes, wanted, base, frozen(ledger.ts), order)

@@ -14,7 +14,7 @@ from nearcast.common.geo.shapes import EVERYWHERE
 from nearcast.engine.ticks import Due
 from nearcast.kinds.terms.kernels.cell_reports import report_cells
 from nearcast.kinds.terms.kernels.tick_reports import MOST, cut_groups, report_groups
-from nearcast.kinds.terms.window import FREQUENT, Window
+from nearcast.kinds.terms.window import FREQUENT, PostWindow
 from nearcast.language import decode_code
 from nearcast.storage.posts.question import NOTHING, Question
 from nearcast.storage.subscriptions.filing import WORLD
@@ -91,7 +91,7 @@ def _conditions(rows: Rows) -> np.ndarray:
     return out
 
 
-def report(due: Due, window: Window) -> Reports:
+def report(due: Due, window: PostWindow) -> Reports:
     """All reports that are due. `window` has the posts later than `due.since`."""
     at_once = _at_once(due, window)
     parts = [(rows, _from_cells(due.take(rows), window)) for rows in at_once]
@@ -104,7 +104,7 @@ def report(due: Due, window: Window) -> Reports:
 Found = tuple[np.ndarray, ...]  # what the kernels give, and the empty reports in a row afterwards
 
 
-def _at_once(due: Due, window: Window) -> list[np.ndarray]:
+def _at_once(due: Due, window: PostWindow) -> list[np.ndarray]:
     """Many rows without words and attributes that report at one beat on one window: tables of cells pay for them."""
     beats = due.rows.ticks
     plain = np.flatnonzero((_conditions(due.rows) == 0) & (due.count == 1))
@@ -115,7 +115,7 @@ def _at_once(due: Due, window: Window) -> list[np.ndarray]:
     return [plain[which.ravel() == number] for number in np.flatnonzero(counts >= MANY_ROWS).tolist()]
 
 
-def _from_cells(due: Due, window: Window) -> Found:
+def _from_cells(due: Due, window: PostWindow) -> Found:
     order, firsts, _ = groups(due.rows)
     due = due.take(order)
     rows, now = due.rows, int(due.begin[0])
@@ -142,7 +142,7 @@ def _ordered(order: np.ndarray, found: Found, empty: np.ndarray) -> Found:
     return (order[found[0]], *found[1:], after)
 
 
-def _sliding(due: Due, window: Window) -> Found:
+def _sliding(due: Due, window: PostWindow) -> Found:
     order, firsts, conditions = groups(due.rows)
     due = due.take(order)
     rows = due.rows
@@ -162,7 +162,7 @@ def _sliding(due: Due, window: Window) -> Found:
     return _ordered(order, found, empty)
 
 
-def _united(parts: Sequence[tuple[np.ndarray, Found]], count: int, window: Window) -> Reports:
+def _united(parts: Sequence[tuple[np.ndarray, Found]], count: int, window: PostWindow) -> Reports:
     empty = np.zeros(count, np.int64)
     columns: list[list[np.ndarray]] = [[] for _ in range(6)]
     base = 0
@@ -175,7 +175,7 @@ def _united(parts: Sequence[tuple[np.ndarray, Found]], count: int, window: Windo
     return Reports(row, ends, skipped, rows_end, window.lexicon.words(words), counts, empty)
 
 
-def _listed(due: Due, window: Window, first: int, last: int, conditions: int) -> np.ndarray:
+def _listed(due: Due, window: PostWindow, first: int, last: int, conditions: int) -> np.ndarray:
     """The posts that have the words and attributes that a group asks for, or BY_PLACE if it asks for none."""
     if not conditions:
         return np.array([BY_PLACE])

@@ -32,7 +32,7 @@ class TermsQuery(Query):
     sync: int | None = None
 
 
-class TermsRole(QueryRole):
+class TermsQueryRole(QueryRole):
     """A SELECT with a TopK and nothing else: its rows are terms, not groups."""
 
     functions: ClassVar = {"topk": "TopK"}
@@ -92,4 +92,4 @@ class TermsRole(QueryRole):
         return {"k": bulk.k(rows, _DEFAULT_K), "window": window, "sync": sync}
 
 
-ROLE = TermsRole()
+ROLE = TermsQueryRole()

@@ -4,7 +4,7 @@ from nearcast.engine.batch import BatchPlan
 from nearcast.engine.open_state import open_files, speller
 from nearcast.engine.ticks import Due, TickReports
 from nearcast.kinds.terms.index import report, share_of
-from nearcast.kinds.terms.window import Window, Windows
+from nearcast.kinds.terms.window import PostWindow, Windows
 from nearcast.reader.stop_words import stop_terms
 from nearcast.storage.manifest import POSTS, WINDOW, Manifest
 
@@ -21,7 +21,7 @@ class TermsReports:
 _windows: tuple[tuple[str, tuple[str, ...]], Windows] | None = None
 
 
-def open_window(plan: BatchPlan, manifest: Manifest, due: Due) -> Window:
+def open_window(plan: BatchPlan, manifest: Manifest, due: Due) -> PostWindow:
     """The kept posts that windows of ticks now due may have."""
     global _windows
     key = plan.root, plan.settings.stop_words

@@ -12,7 +12,7 @@ from nearcast.reader.reader import Reader
 from nearcast.reader.roles import Options, PlanPart, SearchRole
 from nearcast.reader.select_text import SelectPart
 from nearcast.reader.stop_words import stop_terms
-from nearcast.storage.dictionary import spelt
+from nearcast.storage.dictionary import spelled
 from nearcast.storage.posts.frequent_terms import most_frequent
 from nearcast.storage.subscriptions.rows import Rows
 
@@ -47,7 +47,7 @@ class TermsSearch(SearchRole):
         stop = stop_terms(options.get("stop_words"), reader.tokenizer)
         question = reader.question(query)
         frequent = most_frequent(*reader.segment_group(question, ()), question, query.k, stop)
-        words = spelt(reader.dictionary, frequent.terms) if len(frequent.terms) else []
+        words = spelled(reader.dictionary, frequent.terms) if len(frequent.terms) else []
         pairs = sorted(zip(words, frequent.counts.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
         pairs = pairs[: query.k]
         effort = reader.group_effort(question, [frequent])

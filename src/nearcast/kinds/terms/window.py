@@ -78,9 +78,9 @@ class Windows:
         """`left_out` are terms that are never counted."""
         self.taken: dict[str, Taken] = {}
         self.lexicon = Lexicon(left_out)
-        self._whole: tuple[tuple[tuple[str, int, int], ...], Window] | None = None
+        self._whole: tuple[tuple[tuple[str, int, int], ...], PostWindow] | None = None
 
-    def open(self, segments: Sequence[tuple[str, PostSegment, np.ndarray]], since: int, spell: Speller) -> "Window":
+    def open(self, segments: Sequence[tuple[str, PostSegment, np.ndarray]], since: int, spell: Speller) -> "PostWindow":
         """The posts later than `since` of some segments (name, segment, deleted rows); what others had is forgotten."""
         if len(self.lexicon) > MANY_WORDS:
             self.lexicon, self.taken, self._whole = Lexicon(self.lexicon.left_out), {}, None
@@ -92,11 +92,11 @@ class Windows:
             self.taken[name] = taken.later(since)
         key = tuple((name, taken.since, len(taken.gone)) for name, taken in self.taken.items())
         if self._whole is None or self._whole[0] != key:
-            self._whole = key, Window(list(self.taken.values()), self.lexicon)
+            self._whole = key, PostWindow(list(self.taken.values()), self.lexicon)
         return self._whole[1]
 
 
-class Window:
+class PostWindow:
     """Posts of several segments, one part each."""
 
     def __init__(self, parts: Sequence[Taken], lexicon: Lexicon) -> None:
@@ -154,7 +154,7 @@ class Cells:
     numbers: np.ndarray  # by rank, the word's number in the lexicon
 
     @classmethod
-    def of(cls, window: Window, picked: np.ndarray) -> "Cells":
+    def of(cls, window: PostWindow, picked: np.ndarray) -> "Cells":
         picked = frozen(picked[np.argsort(window.z[picked], kind="stable")])
         counts = np.bincount(window.codes, minlength=len(window.lexicon))
         numbers = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]

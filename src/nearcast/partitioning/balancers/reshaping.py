@@ -11,7 +11,7 @@ from nearcast.partitioning.karmarkar_karp import karmarkar_karp
 from nearcast.partitioning.moves import Loads, Move, imbalance, worker_loads
 from nearcast.partitioning.partition import BY_POST, SPACE, Partition
 from nearcast.partitioning.query_statistics import Statistics
-from nearcast.partitioning.redrawn import Leaf, Node, Redrawn, move_of, plain
+from nearcast.partitioning.redrawn import DrawnNode, Leaf, Redrawn, move_of, plain
 from nearcast.partitioning.router_sample import SKQ, SRQ
 from nearcast.partitioning.sample_tally import Rectangle
 from nearcast.partitioning.tiles import area, bounds, rectangle
@@ -36,11 +36,11 @@ def adjust(
     most = 2 * partition.leaves + PARTS
     while tree.count < most and not tree.balanced(ratio) and tree.split() and tree.merge():
         pass
-    after, foretold = tree.redrawn.finished()
-    shuffled = reallocated(after, replace(loads, leaf_load=foretold), list(range(after.workers)))
+    after, predicted = tree.redrawn.finished()
+    shuffled = reallocated(after, replace(loads, leaf_load=predicted), list(range(after.workers)))
     after = replace(after, owner=shuffled)
     cause = f"L_max / L_min is {imbalance(load):.3g}, more than {ratio:g}: {tree.splits} splits, {tree.merges} merges"
-    move = move_of(partition, loads, after, foretold, "fg", cause)
+    move = move_of(partition, loads, after, predicted, "fg", cause)
     return move if move.effect > 0 else None
 
 
@@ -135,7 +135,7 @@ class _Tree:
             return False
         owner = self.redrawn.nodes[node].leaves[0].owner
         leaves = tuple(Leaf(owner, np.sort(words[i::PARTS]), 1 / PARTS) for i in range(PARTS))
-        self.halved.add(self._add(part, Node(BY_POST, leaves)))
+        self.halved.add(self._add(part, DrawnNode(BY_POST, leaves)))
         self._drop(node)
         return True
 
@@ -146,7 +146,7 @@ class _Tree:
         if len(leaf.words) < PARTS:
             return False
         four = tuple(Leaf(leaf.owner, leaf.words[i::PARTS], leaf.share / PARTS) for i in range(PARTS))
-        self.redrawn.nodes[node] = Node(BY_POST, (*old[:which], *four, *old[which + 1 :]))
+        self.redrawn.nodes[node] = DrawnNode(BY_POST, (*old[:which], *four, *old[which + 1 :]))
         return True
 
     def _words(self, level: int, x: int, y: int) -> np.ndarray:
@@ -195,7 +195,7 @@ class _Tree:
                 out.append((sum(self.load[node] for node in nodes), tuple(nodes), whole))
         return out
 
-    def _add(self, part: Rectangle, new: Node) -> int:
+    def _add(self, part: Rectangle, new: DrawnNode) -> int:
         x0, y0, x1, y1 = part
         cells = (np.arange(y0, y1)[:, None] * self.cells + np.arange(x0, x1)).reshape(-1)
         node = self.redrawn.add(cells, new)

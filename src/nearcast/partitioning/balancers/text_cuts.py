@@ -10,8 +10,8 @@ from nearcast.common.arrays import frozen
 from nearcast.partitioning.balancers.migration import RATIO, SIDE, Units, adjust, block_of, cells_of_block
 from nearcast.partitioning.moves import Loads, Move, imbalance, leaf_nodes, worker_loads
 from nearcast.partitioning.partition import BY_QUERY, SPACE, Partition
-from nearcast.partitioning.redrawn import Leaf, Node, Redrawn, move_of, plain
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.redrawn import DrawnNode, Leaf, Redrawn, move_of, plain
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.sample_tally import cells_of, rectangles_of
 from nearcast.storage.subscriptions.kernels.register import key_terms
 
@@ -19,7 +19,7 @@ CELLS = 8  # p: how many of the most loaded cells are looked at; "a small parame
 
 
 @dataclass(frozen=True)
-class Costs:
+class CutCosts:
     """Of Definition 1: a check of an object against a query, an object, an insertion. In proportion only."""
 
     check: float = 0.01  # c1
@@ -30,16 +30,16 @@ class Costs:
         return self.check * posts * queries + self.post * posts + self.query * queries
 
 
-COSTS = Costs()
+COSTS = CutCosts()
 
 
 def local(
     partition: Partition,
     loads: Loads,
-    sample: Sample,
+    sample: RouterSample,
     ratio: float = RATIO,
     cells: int = CELLS,
-    costs: Costs = COSTS,
+    costs: CutCosts = COSTS,
     side: int = SIDE,
 ) -> Move | None:
     """Local load adjustment as a whole: phase I with the words of a recent sample and then, if L_max / L_min is still
@@ -56,10 +56,10 @@ def local(
 def phase_one(
     partition: Partition,
     loads: Loads,
-    sample: Sample,
+    sample: RouterSample,
     ratio: float = RATIO,
     cells: int = CELLS,
-    costs: Costs = COSTS,
+    costs: CutCosts = COSTS,
     side: int = SIDE,
 ) -> Move | None:
     """The `cells` (p) most loaded cells of w_o, each weighed by Definition 1 on the sample: one of space is cut in two
@@ -125,7 +125,7 @@ class Here:
         return posts, len(np.unique(self.query[np.isin(self.query_word, words)]))
 
 
-def by_words(here: Here, costs: Costs, stays: int, to: int) -> tuple[Node, float] | None:
+def by_words(here: Here, costs: CutCosts, stays: int, to: int) -> tuple[DrawnNode, float] | None:
     """A place of space in two leaves by words, and by what factor its load falls; None if it does not.
 
     Words are dealt out from the one with most queries on, each to the part with fewer. Queries without a word belong to
@@ -150,10 +150,10 @@ def by_words(here: Here, costs: Costs, stays: int, to: int) -> tuple[Node, float
     smaller = int(counts[1][1] <= counts[0][1])
     owners = [stays, to] if smaller else [to, stays]
     leaves = [Leaf(owners[i], lists[i][lists[i] > 0], after[i] / sum(after)) for i in range(2)]
-    return Node(BY_QUERY, tuple(leaves)), sum(after) / before
+    return DrawnNode(BY_QUERY, tuple(leaves)), sum(after) / before
 
 
-def together(here: Here, costs: Costs, node: Node, which: int, to: int) -> tuple[Node, float] | None:
+def together(here: Here, costs: CutCosts, node: DrawnNode, which: int, to: int) -> tuple[DrawnNode, float] | None:
     """A place whose leaf `which` has become one with that of worker `to`, if it has one there and the load falls."""
     theirs = [i for i, leaf in enumerate(node.leaves) if leaf.owner == to]
     if not theirs:
@@ -176,13 +176,13 @@ def together(here: Here, costs: Costs, node: Node, which: int, to: int) -> tuple
             leaves.append(Leaf(to, words, share * after / before / factor))
         elif i != which:
             leaves.append(Leaf(leaf.owner, leaf.words, leaf.share / factor))
-    return Node(BY_QUERY, tuple(leaves)), factor
+    return DrawnNode(BY_QUERY, tuple(leaves)), factor
 
 
 class _Places:
     """The sample by place: what of it is in a block of a node."""
 
-    def __init__(self, partition: Partition, sample: Sample, side: int) -> None:
+    def __init__(self, partition: Partition, sample: RouterSample, side: int) -> None:
         self.partition, self.posts, self.queries = partition, sample.posts, len(sample.queries)
         self.side = side
         at = cells_of(sample.posts, partition.extent, partition.cells).astype(np.int64)

@@ -12,7 +12,7 @@ from nearcast.partitioning.allocation import greedy
 from nearcast.partitioning.kernels.cell_sums import candidates
 from nearcast.partitioning.kernels.neighbours import neighbour_routes
 from nearcast.partitioning.partition import Partition
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.sample_tally import Extent, Rectangle, cells_of, extent_of, prefix_sums, rectangles_of
 from nearcast.partitioning.tiles import area, bounds, cuts, paint, rectangle, space_partition
 from nearcast.partitioning.worker_load import CANDIDATE, MATCH, MEASURED
@@ -25,7 +25,7 @@ FEWEST_CELLS = 64  # a side: boundaries move by whole cells, so a few huge queri
 
 
 def build(
-    sample: Sample, workers: int, evaluators: int | None = None, cells: int | None = None, check: float = CHECK
+    sample: RouterSample, workers: int, evaluators: int | None = None, cells: int | None = None, check: float = CHECK
 ) -> Partition:
     """One rectangle an evaluator (§4.1), of about equal cost; as many evaluators as workers unless told otherwise.
 
@@ -43,7 +43,7 @@ def build(
     return space_partition("agrid", extent, cells, paint(parts, cells), load, owner, workers)
 
 
-def granularity(sample: Sample) -> int:
+def granularity(sample: RouterSample) -> int:
     """Cells a side such that a cell is as long as the mean query (§5: r_c = r_q), within FEWEST_CELLS and MOST_CELLS.
 
     The side of a query is the mean of its width and height as shares of the space; points have none and do not count.
@@ -59,7 +59,7 @@ def granularity(sample: Sample) -> int:
     return int(np.clip(round(1 / float(sides.mean())), FEWEST_CELLS, MOST_CELLS))
 
 
-def cell_costs(sample: Sample, extent: Extent, cells: int) -> np.ndarray:
+def cell_costs(sample: RouterSample, extent: Extent, cells: int) -> np.ndarray:
     """cost(FG[i][j]) of eq. 1, as a matrix of rows from the south.
 
     A query is filed as it is in the evaluators here: under the key of each conjunction, in the cells that it touches.

@@ -3,13 +3,13 @@
 import numpy as np
 
 from nearcast.partitioning.partition import BY_POST, Partition
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.routers.uniform_grid import WORLD
 
 LEAVES = 64  # so that they can be dealt out anew to another number of workers
 
 
-def build(sample: Sample, workers: int) -> Partition:
+def build(sample: RouterSample, workers: int) -> Partition:
     """One node of leaves without keywords: a post goes to the leaf of its fingerprint, so duplicates meet."""
     leaves = max(LEAVES, workers)
     first = np.array([0, leaves], np.int32)

@@ -5,7 +5,7 @@ import heapq
 import numpy as np
 
 from nearcast.partitioning.partition import Partition
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.sample_tally import CELLS, Rectangle, Tally
 from nearcast.partitioning.tiles import area, cuts, paint, rectangle, space_partition
 
@@ -13,7 +13,7 @@ C1, C2, C3 = 0.01, 1.0, 1.0  # Def. 1: a check of an object against a query, an 
 
 
 def build(
-    sample: Sample, workers: int, c1: float = C1, c2: float = C2, c3: float = C3, cells: int = CELLS
+    sample: RouterSample, workers: int, c1: float = C1, c2: float = C2, c3: float = C3, cells: int = CELLS
 ) -> Partition:
     """As many leaves as workers: the most loaded one (Def. 1, with no deletions) is cut at the median of its posts,
     across and along in turns as in any kd-tree, until there are enough. Cost: O(posts + queries + cells²).

@@ -16,10 +16,10 @@ import numpy as np
 from nearcast.common.arrays import frozen
 from nearcast.partitioning.kernels.word_division import count_words, merge_leaves
 from nearcast.partitioning.partition import Partition
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.sample_tally import Rectangle
 from nearcast.partitioning.text_division import by_metric, partition_of
-from nearcast.partitioning.worker_load import MEASURED, MOST, Costs, Part, Traffic
+from nearcast.partitioning.worker_load import MEASURED, MOST, LoadCosts, LoadPart, Traffic
 
 SIGMA = 1.2
 DELTA = 0.5
@@ -30,12 +30,12 @@ TRIED = (*range(1, 17), 24, 32, 48, 64, 96, 128)  # numbers of cuts of one part 
 
 
 def build(
-    sample: Sample,
+    sample: RouterSample,
     workers: int,
     sigma: float = SIGMA,
     delta: float = DELTA,
     theta: int = THETA,
-    costs: Costs = MEASURED,
+    costs: LoadCosts = MEASURED,
     most: int = MOST,
 ) -> Partition:
     """θ counts for four parts a worker at least. Of two plans the one with the smaller L_max is taken: with phase one
@@ -54,8 +54,8 @@ def build(
 
 
 def planned(
-    traffic: Traffic, parts: list[Part], workers: int, sigma: float, theta: int
-) -> tuple[float, list[Part], np.ndarray]:
+    traffic: Traffic, parts: list[LoadPart], workers: int, sigma: float, theta: int
+) -> tuple[float, list[LoadPart], np.ndarray]:
     """Phase two and what follows: (L_max, parts, the worker of each)."""
     if len(parts) == 1:
         parts = partition_node(traffic, parts[0], workers)
@@ -68,13 +68,13 @@ def planned(
 
 
 def balanced(
-    traffic: Traffic, parts: list[Part], workers: int, sigma: float, theta: int
-) -> tuple[float, list[Part], np.ndarray]:
+    traffic: Traffic, parts: list[LoadPart], workers: int, sigma: float, theta: int
+) -> tuple[float, list[LoadPart], np.ndarray]:
     """Lines 18-24: parts merged into workers, and the heaviest cut in two, until L_max / L_min ≤ σ or there are θ. Of
     all that came about on the way, that with the least L_max: to cut and deal out anew copies queries, so that workers
     may all be balanced and all have more to do.
     """
-    found: tuple[float, list[Part], np.ndarray] | None = None
+    found: tuple[float, list[LoadPart], np.ndarray] | None = None
     parts, stuck = list(parts), set[int]()
     while True:
         owner, loads = merged(traffic, parts, workers)
@@ -92,10 +92,10 @@ def balanced(
     return found
 
 
-def alike_or_not(traffic: Traffic, delta: float, theta: int) -> list[Part]:
+def alike_or_not(traffic: Traffic, delta: float, theta: int) -> list[LoadPart]:
     """Phase one, lines 2-12: N_t, which is marked `by_text`, and N_s."""
     undecided = deque([traffic.whole()])
-    done: list[Part] = []
+    done: list[LoadPart] = []
     least = SMALLEST * traffic.everything[0]
     while undecided:
         part = undecided.popleft()
@@ -103,7 +103,7 @@ def alike_or_not(traffic: Traffic, delta: float, theta: int) -> list[Part]:
         if here >= delta:
             done.append(part)
             continue
-        halves: list[Part] = []
+        halves: list[LoadPart] = []
         alpha = here
         if len(part.posts) > least and len(undecided) + len(done) + 2 < theta:
             for axis in (0, 1):
@@ -118,7 +118,7 @@ def alike_or_not(traffic: Traffic, delta: float, theta: int) -> list[Part]:
     return done
 
 
-def similarity(traffic: Traffic, part: Part) -> float:
+def similarity(traffic: Traffic, part: LoadPart) -> float:
     """sim_t: the cosine of the numbers of each word in posts and of queries filed under it; 0 where either has none.
     (PS2Stream does not say which words of a query count. With all of them the frequent ones drown the rest: even of Q2,
     where text does best, the similarity is 0.99.)
@@ -154,7 +154,7 @@ def numbers_of_parts(curves: Sequence[np.ndarray], parts: int) -> list[int]:
     return out[::-1]
 
 
-def partition_node(traffic: Traffic, part: Part, parts: int) -> list[Part]:
+def partition_node(traffic: Traffic, part: LoadPart, parts: int) -> list[LoadPart]:
     """PartitionNode: a part in at most so many, by text in N_t and where it is one of a text already, else by text or
     by space, whichever has the smaller load; of the two halves of space each again. A part without words enough is cut
     by space.
@@ -177,7 +177,7 @@ def partition_node(traffic: Traffic, part: Part, parts: int) -> list[Part]:
     return spatial
 
 
-def cut_in_two(traffic: Traffic, part: Part, axis: int, share: float) -> list[Part]:
+def cut_in_two(traffic: Traffic, part: LoadPart, axis: int, share: float) -> list[LoadPart]:
     """Two parts side by side, the first to have this share of the parts that are made of both; none where there is one
     column (or row). The line is where the heavier of these will be lightest.
     """
@@ -191,7 +191,7 @@ def cut_in_two(traffic: Traffic, part: Part, axis: int, share: float) -> list[Pa
     ]
 
 
-def _lightest(traffic: Traffic, part: Part, axis: int, share: float) -> int:
+def _lightest(traffic: Traffic, part: LoadPart, axis: int, share: float) -> int:
     """Of the lines between two columns (or rows) that where the greater load of a part is least. Of k alike parts of
     one side each has c1·|O|·|Q| / k² + (c2·|O| + c3·|Q|) / k. Among equals the line nearest to the share of the space.
     """
@@ -217,11 +217,11 @@ def _lightest(traffic: Traffic, part: Part, axis: int, share: float) -> int:
     return int(lines[np.argmin(np.abs(lines + 1 - width * share))])
 
 
-def total(parts: Sequence[Part]) -> float:
+def total(parts: Sequence[LoadPart]) -> float:
     return sum(part.load for part in parts)
 
 
-def merged(traffic: Traffic, parts: Sequence[Part], workers: int) -> tuple[np.ndarray, np.ndarray]:
+def merged(traffic: Traffic, parts: Sequence[LoadPart], workers: int) -> tuple[np.ndarray, np.ndarray]:
     """MergeNodesIntoPartitions: the worker of each part, and the load of each worker."""
     posts, queries = [part.sent for part in parts], [part.queries for part in parts]
     order = np.argsort([-part.load for part in parts], kind="stable")
@@ -242,7 +242,7 @@ def _joined(lists: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return frozen(np.r_[0, np.cumsum([len(each) for each in lists])]), frozen(np.concatenate(lists))
 
 
-def _curve(traffic: Traffic, part: Part, most: int) -> np.ndarray:
+def _curve(traffic: Traffic, part: LoadPart, most: int) -> np.ndarray:
     """C[i, k] for k = 1 to `most`; infinite for those not tried, or not possible."""
     out = np.full(most, np.inf)
     for number in {*TRIED, most}:

@@ -29,9 +29,9 @@ from nearcast.partitioning.karmarkar_karp import karmarkar_karp
 from nearcast.partitioning.kernels.query_counts import PARTS
 from nearcast.partitioning.partition import BY_POST, SPACE, Partition
 from nearcast.partitioning.qt_plan import best_plan
-from nearcast.partitioning.qt_split import BITS, Node, Planter, plant
+from nearcast.partitioning.qt_split import BITS, Planter, SplitNode, plant
 from nearcast.partitioning.query_statistics import Statistics
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 from nearcast.partitioning.sample_tally import CELLS
 from nearcast.storage.subscriptions.rows import take_lists
 
@@ -40,7 +40,7 @@ WAYS = ("best", "greedy", "space", "text")
 
 
 def build(
-    sample: Sample, workers: int, theta: int = THETA, ways: str = "best", statistics: Statistics | None = None
+    sample: RouterSample, workers: int, theta: int = THETA, ways: str = "best", statistics: Statistics | None = None
 ) -> Partition:
     """`ways` is "best", "greedy" (Algorithm 1), or "space" or "text" for the baselines Quadtree and Text of SSTD
     §7.1. J is made from the sample unless given. Where no query is known, queries are taken to be where posts are.
@@ -55,21 +55,21 @@ def build(
     return _partition(planter, root, workers)
 
 
-def build_space(sample: Sample, workers: int, theta: int = THETA) -> Partition:
+def build_space(sample: RouterSample, workers: int, theta: int = THETA) -> Partition:
     """The baseline Quadtree of SSTD §7.1."""
     return build(sample, workers, theta, "space")
 
 
-def build_text(sample: Sample, workers: int, theta: int = THETA) -> Partition:
+def build_text(sample: RouterSample, workers: int, theta: int = THETA) -> Partition:
     """The baseline Text of SSTD §7.1."""
     return build(sample, workers, theta, "text")
 
 
-def squares(nodes: list[Node], level: int, x: int, y: int) -> Iterator[tuple[int, int, int, list[Node]]]:
+def squares(nodes: list[SplitNode], level: int, x: int, y: int) -> Iterator[tuple[int, int, int, list[SplitNode]]]:
     """The squares of a partition and the leaves of the tree that each belongs to: where one of several textual children
     is cut by space, all are.
     """
-    here: list[Node] = []
+    here: list[SplitNode] = []
     while nodes:
         node, *nodes = nodes
         if node.cut == BY_POST and node.children:
@@ -84,7 +84,7 @@ def squares(nodes: list[Node], level: int, x: int, y: int) -> Iterator[tuple[int
         yield from squares(below, level + 1, 2 * x + part % 2, 2 * y + part // 2)
 
 
-def _partition(planter: Planter, root: Node, workers: int) -> Partition:
+def _partition(planter: Planter, root: SplitNode, workers: int) -> Partition:
     node_of = np.zeros((CELLS, CELLS), np.int32)
     kinds: list[int] = []
     loads: list[float] = []
@@ -120,7 +120,7 @@ def _partition(planter: Planter, root: Node, workers: int) -> Partition:
     )
 
 
-def _inside(planter: Planter, leaf: Node, level: int, x: int, y: int) -> np.ndarray:
+def _inside(planter: Planter, leaf: SplitNode, level: int, x: int, y: int) -> np.ndarray:
     """Those of a leaf's posts that lie in a square at or below its own."""
     if leaf.level == level:
         return leaf.posts

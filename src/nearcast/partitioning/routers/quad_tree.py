@@ -9,7 +9,7 @@ import numpy as np
 
 from nearcast.common.errors import BadInput
 from nearcast.partitioning.partition import Partition
-from nearcast.partitioning.router_sample import SRQ, STQ, Sample
+from nearcast.partitioning.router_sample import SRQ, STQ, RouterSample
 from nearcast.partitioning.sample_tally import CELLS, Rectangle, Tally, rectangles_of
 from nearcast.partitioning.tiles import paint, space_partition
 
@@ -21,7 +21,7 @@ Weigh = Callable[[list[Rectangle]], tuple[np.ndarray, np.ndarray]]
 
 
 def build(
-    sample: Sample,
+    sample: RouterSample,
     workers: int,
     c1: float = C1,
     c2: float = C2,

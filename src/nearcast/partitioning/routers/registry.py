@@ -12,7 +12,7 @@ from typing import Any
 
 from nearcast.common.errors import BadInput
 from nearcast.partitioning.partition import Partition
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 
 DEFAULT = "grid"
 ANY_PARTITION = "pm+fm"  # the balancer that asks for nothing but leaves with owners
@@ -34,7 +34,7 @@ class Router:
     balancer: str = ANY_PARTITION
     fits: tuple[str, ...] = ()
 
-    def __call__(self, sample: Sample, workers: int, **options: Any) -> Partition:
+    def __call__(self, sample: RouterSample, workers: int, **options: Any) -> Partition:
         """The partition that it makes of a sample."""
         builder = self.builder
         if isinstance(builder, str):
@@ -86,6 +86,6 @@ def routers_fit_for(balancer: str) -> list[str]:
     return [router.name for router in routers().values() if balancer in router.fits]
 
 
-def build(name: str, sample: Sample, workers: int) -> Partition:
+def build(name: str, sample: RouterSample, workers: int) -> Partition:
     """The partition that a router makes of a sample, under the name it was asked for by."""
     return replace(router_named(name)(sample, workers), name=name)

@@ -8,13 +8,13 @@ from nearcast.common.arrays import frozen
 from nearcast.common.kernels.grid import grid_leaves
 from nearcast.partitioning.allocation import greedy
 from nearcast.partitioning.partition import SPACE, Partition
-from nearcast.partitioning.router_sample import Sample
+from nearcast.partitioning.router_sample import RouterSample
 
 CELLS = 64  # a side, as in PS2Stream §VI-B
 WORLD = (-180.0, -90.0, 360.0, 180.0)
 
 
-def build(sample: Sample, workers: int, cells: int = CELLS) -> Partition:
+def build(sample: RouterSample, workers: int, cells: int = CELLS) -> Partition:
     """CELLS by CELLS leaves, a leaf's load being its share of the posts. Over the world, if there are none."""
     return over(sample.posts.lon, sample.posts.lat, workers, cells)
 

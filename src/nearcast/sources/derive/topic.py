@@ -20,7 +20,7 @@ TABLE_TO = 32.0  # a post with more words on one topic is far beyond where digam
 @dataclass(frozen=True)
 class Topic:
     """A model: `components` (topics × terms) are the parameters of each topic's distribution over the terms, which are
-    sorted, `words` how they are spelt, and `prior` that of a post's topics.
+    sorted, `words` how they are spelled, and `prior` that of a post's topics.
 
     A post's topic is the number of the greatest share of it that variational inference finds; a post with none of the
     words has no topic. The file is a plain npz of these four and `keep_accents`.

@@ -55,8 +55,8 @@ def train(
     for done, rows in enumerate(steps):
         lda.partial_fit(matrix[np.sort(rows)])
         progress("learning", done + 1, len(steps))
-    found, spelt = tokenizer.words_of(texts, known)
-    names = np.array(spelt)[np.argsort(found)]
+    found, spelled = tokenizer.words_of(texts, known)
+    names = np.array(spelled)[np.argsort(found)]
     return Topic(known, names, np.asarray(lda.components_), float(lda.doc_topic_prior_), tokenizer)
 
 

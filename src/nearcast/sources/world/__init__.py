@@ -8,7 +8,7 @@ a stream replayed after a crash is the same stream. Nothing here imports Spark.
 """
 
 from nearcast.sources.world.bursts import Burst
-from nearcast.sources.world.posts import SCHEMA
+from nearcast.sources.world.post_generator import SCHEMA
 from nearcast.sources.world.stream import World
 
 __all__ = ["SCHEMA", "Burst", "World"]

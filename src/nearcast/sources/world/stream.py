@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from nearcast.common.errors import BadInput
-from nearcast.sources.world import posts as _posts
+from nearcast.sources.world import post_generator
 from nearcast.sources.world.bursts import Burst, bursts_between
 from nearcast.sources.world.subscriptions import subscriptions
-from nearcast.sources.world.vocabulary import SMALLEST
+from nearcast.sources.world.world_vocabulary import SMALLEST
 
 DEFAULT_START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
 
@@ -38,14 +38,14 @@ class World:
             raise BadInput(f"the vocabulary of a world must have at least {SMALLEST} words, not {self.vocabulary}")
 
     def posts(self, first: int, count: int) -> pa.Table:
-        """The posts with the ids [first, first + count), in order of time; columns as in `posts.SCHEMA`."""
+        """The posts with the ids [first, first + count), in order of time; columns as in `post_generator.SCHEMA`."""
         if first < 0 or count < 0:
             raise BadInput(f"posts are counted from 0: cannot make {count} posts from number {first} on")
-        tables = [_posts.SCHEMA.empty_table()]
-        for number in range(first // _posts.BLOCK, -(-(first + count) // _posts.BLOCK) if count else 0):
-            base = number * _posts.BLOCK
-            begin, end = max(first, base), min(first + count, base + _posts.BLOCK)
-            block = _posts.block(self.seed, self.start, float(self.rate), self.vocabulary, number)
+        tables = [post_generator.SCHEMA.empty_table()]
+        for number in range(first // post_generator.BLOCK, -(-(first + count) // post_generator.BLOCK) if count else 0):
+            base = number * post_generator.BLOCK
+            begin, end = max(first, base), min(first + count, base + post_generator.BLOCK)
+            block = post_generator.block(self.seed, self.start, float(self.rate), self.vocabulary, number)
             tables.append(block.slice(begin - base, end - begin))
         return pa.concat_tables(tables)
 

@@ -40,7 +40,7 @@ class BoundedCounts:
 
 
 @dataclass(frozen=True)
-class Tally:
+class CoarseCounts:
     """What a question finds in coarse slots: of posts one count, and one of each of `terms` (sorted); a term that is
     not among them occurs in at most `unlisted` posts.
     """
@@ -122,7 +122,7 @@ class CoarseSlots:
 
     # -- counting ------------------------------------------------------------------------------------------------------
 
-    def tally(self, question: Question) -> Tally:
+    def tally(self, question: Question) -> CoarseCounts:
         """What is asked for by place and time."""
         cells, at = np.unique(self.cell, return_inverse=True)
         meets, covered, middle = (each[at] for each in cells_and_region(frozen(cells), *question.place))
@@ -134,7 +134,7 @@ class CoarseSlots:
             np.array([(self.posts * share).sum()]), self.posts[sure].sum(keepdims=True),
             self.posts[maybe].sum(keepdims=True),
         )  # fmt: skip
-        return Tally(posts, *self._terms(share, sure, maybe))
+        return CoarseCounts(posts, *self._terms(share, sure, maybe))
 
     def _terms(self, share: np.ndarray, sure: np.ndarray, maybe: np.ndarray) -> tuple[np.ndarray, BoundedCounts, int]:
         held = self.summaries

@@ -104,7 +104,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Words:
+class SegmentWords:
     """An expression as a segment numbers its words.
 
     `code` is what is left to check of a post, empty if nothing is. `drivers` are codes of which a post must have at
@@ -121,11 +121,11 @@ class Words:
     together: tuple[int, ...] = ()
 
 
-ANYTHING = Words(NO_CODE, NOTHING, 0)
-IMPOSSIBLE = Words(NO_CODE, NOTHING, 0, impossible=True)
+ANYTHING = SegmentWords(NO_CODE, NOTHING, 0)
+IMPOSSIBLE = SegmentWords(NO_CODE, NOTHING, 0, impossible=True)
 
 
-def words_in(question: Question, segment: PostSegment) -> Words:
+def words_in(question: Question, segment: PostSegment) -> SegmentWords:
     """The rarest word of each conjunction drives it; a conjunction with a word that the segment lacks is dropped."""
     if not question.has_words:
         return ANYTHING
@@ -135,11 +135,11 @@ def words_in(question: Question, segment: PostSegment) -> Words:
         if code < 0:
             return IMPOSSIBLE
         whole = frozen(np.array([ONE_WORD, code], np.uint64))
-        return Words(whole, frozen(drivers), int(segment.counts[code]), enough=True)
+        return SegmentWords(whole, frozen(drivers), int(segment.counts[code]), enough=True)
     return words_of(question, segment.codes_of(question.terms).tolist(), segment.counts)
 
 
-def words_of(question: Question, known: Sequence[int], counts: np.ndarray) -> Words:
+def words_of(question: Question, known: Sequence[int], counts: np.ndarray) -> SegmentWords:
     """As `words_in`, where the codes of the question's terms are known, and in how many posts each code occurs."""
     codes = dict(zip(question.terms.tolist(), known, strict=True))
     kept: list[list[tuple[bool, list[int]]]] = []
@@ -172,7 +172,7 @@ def words_of(question: Question, known: Sequence[int], counts: np.ndarray) -> Wo
     frequency = sum(int(counts[code]) for code in unique)
     several = tuple(sorted(together, reverse=True)) if driven and len(question.conjunctions) == 1 else ()
     drivers = frozen(np.array(unique, np.int64))
-    return Words(_code(kept), drivers, frequency, enough, together=several if len(several) > 1 else ())
+    return SegmentWords(_code(kept), drivers, frequency, enough, together=several if len(several) > 1 else ())
 
 
 def _code(conjunctions: Sequence[Sequence[tuple[bool, list[int]]]]) -> np.ndarray:

@@ -20,9 +20,9 @@ from nearcast.storage.posts.kernels.check import check_rows
 from nearcast.storage.posts.kernels.range_search import range_rows
 from nearcast.storage.posts.kernels.segment_group import range_in
 from nearcast.storage.posts.post_segment import PostSegment
-from nearcast.storage.posts.question import NOTHING, Question, Words, words_in
+from nearcast.storage.posts.question import NOTHING, Question, SegmentWords, words_in
 from nearcast.storage.posts.segment_group import SegmentGroup, words_in_group
-from nearcast.storage.posts.shortcuts import Candidates, is_short, shortcut
+from nearcast.storage.posts.shortcuts import ShortcutCandidates, is_short, shortcut
 
 METHODS = ("place first", "words first", "words in place")
 
@@ -119,7 +119,9 @@ def _satisfy(segment: PostSegment, predicates: list[list[Any]], rows: np.ndarray
     return out
 
 
-def _checked(segment: PostSegment, question: Question, words: Words, gone: np.ndarray, first: Candidates) -> Hits:
+def _checked(
+    segment: PostSegment, question: Question, words: SegmentWords, gone: np.ndarray, first: ShortcutCandidates
+) -> Hits:
     """Those of some candidates that are right."""
     rows = first.rows
     timely = first.timely or question.covers(*segment.times[-2:].tolist())
@@ -129,7 +131,7 @@ def _checked(segment: PostSegment, question: Question, words: Words, gone: np.nd
     return Hits(rows, SegmentScan(len(segment), first.method, first.why, len(first.rows)))
 
 
-def _rows(segment: PostSegment, question: Question, words: Words, gone: np.ndarray) -> Hits:
+def _rows(segment: PostSegment, question: Question, words: SegmentWords, gone: np.ndarray) -> Hits:
     checks = (*segment.columns_for_checks, gone, *question.place, words.code, *question.time)
     index = (len(segment), words.drivers, words.enough, segment.counts, *segment.inverted, *segment.tree)
     rows, *facts = range_rows(*(*index, *checks))

@@ -90,7 +90,7 @@ def _whereabouts(segment: PostSegment, gone: np.ndarray) -> list[int]:
 @dataclass(frozen=True)
 class GroupWords:
     """The words of a question in some members of a group, as kernels take them: what
-    `storage.posts.question.Words` says of each, end to end.
+    `storage.posts.question.SegmentWords` says of each, end to end.
     """
 
     members: np.ndarray

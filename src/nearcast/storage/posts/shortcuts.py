@@ -18,7 +18,7 @@ from nearcast.storage.posts.kernels.grouping import rows_coded, time_bounds
 from nearcast.storage.posts.kernels.postings import rows_in_runs
 from nearcast.storage.posts.kernels.range_search import CHECK, FETCH, READ_GAP
 from nearcast.storage.posts.post_segment import PostSegment
-from nearcast.storage.posts.question import Question, Words
+from nearcast.storage.posts.question import Question, SegmentWords
 
 SCAN, SORT = 1.0, 20.0  # a step over codes, and the sorting of a row, in nanoseconds (as in kernels/ranges.py)
 READ_POST = 400.0  # the words of a post, wherever it lies
@@ -28,7 +28,7 @@ SMALL = 10_000  # posts, for which nothing is worth planning
 
 
 @dataclass(frozen=True)
-class Candidates:
+class ShortcutCandidates:
     """Rows, ascending, among which are all that satisfy a question. `timely` if they satisfy its time; they
     satisfy the predicate that is `settled`.
     """
@@ -40,7 +40,7 @@ class Candidates:
     settled: list[Any] | None = None
 
 
-def shortcut(segment: PostSegment, question: Question, words: Words) -> Candidates | None:
+def shortcut(segment: PostSegment, question: Question, words: SegmentWords) -> ShortcutCandidates | None:
     """The candidates, if that is cheaper than place and words."""
     if len(segment) < SMALL:
         return None
@@ -72,12 +72,12 @@ def is_short(question: Question, rows: Any, min_ts: Any, max_ts: Any) -> Any:
     return (question.part_of(min_ts, max_ts) * SHORT < 1) & (rows >= SMALL)
 
 
-def reads_together(words: Words) -> bool:
+def reads_together(words: SegmentWords) -> bool:
     """Whether the lists of several words may be worth reading side by side, where a segment has lists."""
     return len(words.together) > 1 and words.frequency > FREQUENT
 
 
-def _cost(segment: PostSegment, question: Question, words: Words) -> float:
+def _cost(segment: PostSegment, question: Question, words: SegmentWords) -> float:
     """What `range_rows` would spend, about."""
     by_words = np.inf
     if len(words.drivers) and segment.listed:
@@ -88,7 +88,7 @@ def _cost(segment: PostSegment, question: Question, words: Words) -> float:
     return min(by_words, touched * CHECK)
 
 
-def _by_lists(segment: PostSegment, words: Words) -> Candidates:
+def _by_lists(segment: PostSegment, words: SegmentWords) -> ShortcutCandidates:
     """Posts that have all of the words, by the lists of so many that reading on is no longer worth it."""
     begins, ends = np.zeros(1, np.int64), np.full(1, len(segment))
     read = 0
@@ -100,17 +100,17 @@ def _by_lists(segment: PostSegment, words: Words) -> Candidates:
         begins, ends = rows, rows + 1
         read += int(looked)
     why = f"{len(begins):,} posts with {len(words.together)} words, by {read:,} places in their lists"
-    return Candidates(begins, "lists together", why)
+    return ShortcutCandidates(begins, "lists together", why)
 
 
-def _by_time(segment: PostSegment, question: Question, looked_at: int) -> Candidates | None:
+def _by_time(segment: PostSegment, question: Question, looked_at: int) -> ShortcutCandidates | None:
     order = time_order(segment, looked_at)
     if order is None:
         return None
     ts = segment.arrays["ts"], segment.ts_width, segment.ts_base
     begin, end = time_bounds(*(order, *ts, *question.time))
     rows = np.sort(order[begin:end]).astype(np.int64)
-    return Candidates(rows, "time first", f"{len(rows):,} of {len(segment):,} posts in the time", timely=True)
+    return ShortcutCandidates(rows, "time first", f"{len(rows):,} of {len(segment):,} posts in the time", timely=True)
 
 
 def _rarest(segment: PostSegment, question: Question) -> tuple[Column, list[Any], int] | None:
@@ -125,7 +125,7 @@ def _rarest(segment: PostSegment, question: Question) -> tuple[Column, list[Any]
     return best
 
 
-def _by_attribute(column: Column, predicate: list[Any], posts: int) -> Candidates:
+def _by_attribute(column: Column, predicate: list[Any], posts: int) -> ShortcutCandidates:
     rows = rows_coded(column.codes, column.satisfying(predicate)[0], posts)
     why = f"{posts:,} of {len(column.codes):,} posts by {predicate[0]}"
-    return Candidates(rows, "attribute first", why, settled=predicate)
+    return ShortcutCandidates(rows, "attribute first", why, settled=predicate)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nearcast.kinds.aggregates.cache.selection import (
     OPENING,
-    Asked,
+    AskedQuery,
     Candidate,
     Workload,
     effort,
@@ -39,7 +39,7 @@ def instances(draw: st.DrawFn, nodes: tuple[int, ...] = tuple(NODES), updates: b
         )
     some = st.sets(st.integers(0, count - 1)).map(tuple)
     queries = [
-        Asked(
+        AskedQuery(
             draw(st.sampled_from([1.0, 3.0])), 4_096_000.0, draw(some),
             draw(st.sampled_from([float("inf"), 2_000_000.0])), draw(st.sampled_from([1.0, 0.1])),
             draw(some) if draw(st.booleans()) else (), *draw(st.sampled_from([(0.0, 0.0), (500.0, 20_000.0)])),
@@ -49,7 +49,7 @@ def instances(draw: st.DrawFn, nodes: tuple[int, ...] = tuple(NODES), updates: b
     return queries, candidates
 
 
-def best_way(query: Asked, candidates: list[Candidate], views: set[int]) -> float:
+def best_way(query: AskedQuery, candidates: list[Candidate], views: set[int]) -> float:
     """n2 + n3 by trying the view of the whole region, and every set of usable views whose nodes do not overlap."""
     ways = [query.fixed + min(query.posts, query.at_most)]
     for i in set(query.whole) & views:
@@ -103,7 +103,7 @@ def test_every_view_chosen_takes_load_off_and_fits(instance, capacity: float) ->
 def test_views_of_equal_size_are_worth_63_percent_of_the_best_choice(choice, instance) -> None:
     """Harinarayan et al.'s bound, for nodes that do not overlap: what one view takes off only falls as others come."""
     queries, candidates = instance
-    queries = [Asked(each.times, each.posts, each.options) for each in queries]
+    queries = [AskedQuery(each.times, each.posts, each.options) for each in queries]
     nothing = load(queries, candidates, ())
     for count in range(1, len(candidates) + 1):
         mine = list(choice(queries, candidates, float(count)))
@@ -115,18 +115,18 @@ def test_what_a_chosen_view_dominates_is_not_chosen() -> None:
     """The larger view answers both queries; to keep the smaller one too costs more than it saves (Definition 4.2)."""
     small = Candidate(1, "by topic", 10_000.0, 50.0, 1_000.0, updates=100.0)
     large = Candidate(1, "by topic and kind", 10_000.0, 150.0, 3_000.0, updates=100.0)
-    queries = [Asked(2.0, 10_000.0, (0, 1)), Asked(50.0, 10_000.0, (1,))]
+    queries = [AskedQuery(2.0, 10_000.0, (0, 1)), AskedQuery(50.0, 10_000.0, (1,))]
     work = Workload(queries, [small, large])
     assert work.is_dominated(0, by=1)
     assert not work.is_dominated(1, by=0)
     assert list(select(queries, [small, large], 10_000.0)) == [1]
-    queries[0] = Asked(10.0, 10_000.0, (0, 1))  # asked often enough, it pays
+    queries[0] = AskedQuery(10.0, 10_000.0, (0, 1))  # asked often enough, it pays
     assert not Workload(queries, [small, large]).is_dominated(0, by=1)
 
 
 def test_a_view_that_costs_more_to_keep_up_than_it_saves_is_only_chosen_by_the_classic_greedy() -> None:
     view = Candidate(1, "", 9_000.0, 10.0, 100.0, updates=1_000_000.0)
-    queries = [Asked(1.0, 9_000.0, (0,))]
+    queries = [AskedQuery(1.0, 9_000.0, (0,))]
     assert list(select(queries, [view], 1_000.0)) == []
     assert list(select_classic(queries, [view], 1_000.0)) == [0]
 

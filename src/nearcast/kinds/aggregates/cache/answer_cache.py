@@ -23,7 +23,7 @@ REMEMBERED = 0.05  # of the bytes of views, and beside them, are for whole answe
 
 
 @dataclass(frozen=True)
-class Status:
+class CacheStatus:
     """What a cache may hold, holds and has done. Answers that it `remembered` are no queries of its own."""
 
     budget: Budget
@@ -160,9 +160,9 @@ class AggregateCache:
             catalog.borders.rows(each.name, each.segment)
         self._catalog = Catalog(catalog.tree, tuple(kept), catalog.borders.within(self.budget.objects))
 
-    def status(self) -> Status:
+    def status(self) -> CacheStatus:
         catalog = self._catalog
-        return Status(
+        return CacheStatus(
             self.budget, len(catalog.views), sum(view.nbytes for view in catalog.views), len(catalog.borders),
             catalog.borders.nbytes, self._queries, self._from_views, self._from_borders, self._choices,
             self.memory.hits,

@@ -116,7 +116,7 @@ def overlaps_of(nodes: np.ndarray, question: Question) -> list[tuple[int, tuple[
 
 
 @dataclass(frozen=True)
-class Rows:
+class BorderRows:
     """The posts of all regions in one segment: those of region r are rows[offsets[r] : offsets[r + 1]], by reach."""
 
     offsets: np.ndarray
@@ -138,7 +138,7 @@ class Borders:
     nodes: np.ndarray
     extents: np.ndarray
     used: np.ndarray
-    segments: dict[str, Rows] = field(default_factory=dict)
+    segments: dict[str, BorderRows] = field(default_factory=dict)
 
     @classmethod
     def of(cls, regions: Sequence[Region]) -> "Borders":
@@ -166,7 +166,7 @@ class Borders:
         at = np.minimum(np.searchsorted(self.nodes, nodes), len(self.nodes) - 1)
         return bool((self.nodes[at] == nodes).any())
 
-    def rows(self, name: str, segment: PostSegment) -> Rows:
+    def rows(self, name: str, segment: PostSegment) -> BorderRows:
         found = self.segments.get(name)
         if found is None:
             found = self.segments[name] = _collected(self.nodes, self.extents, segment)
@@ -197,7 +197,7 @@ class Borders:
         return Borders(self.nodes, frozen(extents.reshape(shape)), self.used.copy(), fewer)
 
 
-def _collected(nodes: np.ndarray, extents: np.ndarray, segment: PostSegment) -> Rows:
+def _collected(nodes: np.ndarray, extents: np.ndarray, segment: PostSegment) -> BorderRows:
     """The posts of the regions in one segment, deleted ones too."""
     rows = posts_of(nodes, segment)
     places = segment.arrays["fixed"], segment.arrays["exact"]
@@ -210,14 +210,14 @@ def _collected(nodes: np.ndarray, extents: np.ndarray, segment: PostSegment) -> 
     region, rows, reach = (np.concatenate([part[i] for part in parts]) for i in range(3))
     order = np.lexsort((rows, reach, region))
     offsets = np.searchsorted(region[order], np.arange(extents.size + 1))
-    return Rows(offsets, rows[order], reach[order])
+    return BorderRows(offsets, rows[order], reach[order])
 
 
-def _reduced(held: Rows, keep: np.ndarray) -> Rows:
+def _reduced(held: BorderRows, keep: np.ndarray) -> BorderRows:
     sizes = np.diff(held.offsets)
     mask = np.repeat(keep, sizes)
     offsets = np.concatenate(([0], np.cumsum(np.where(keep, sizes, 0))))
-    return Rows(offsets, held.rows[mask], held.reach[mask])
+    return BorderRows(offsets, held.rows[mask], held.reach[mask])
 
 
 def posts_of(nodes: np.ndarray, segment: PostSegment) -> np.ndarray:

@@ -27,8 +27,8 @@ from nearcast.kinds.aggregates.cache.catalog import Catalog
 from nearcast.kinds.aggregates.cache.estimates import Estimates
 from nearcast.kinds.aggregates.cache.nodes import ROOT, Cover, Quadtree
 from nearcast.kinds.aggregates.cache.plan import search_effort
-from nearcast.kinds.aggregates.cache.query_log import Entry
-from nearcast.kinds.aggregates.cache.selection import Asked, Candidate, select, select_classic
+from nearcast.kinds.aggregates.cache.query_log import LoggedQuery
+from nearcast.kinds.aggregates.cache.selection import AskedQuery, Candidate, select, select_classic
 from nearcast.kinds.aggregates.cache.snapshot import Snapshot
 from nearcast.kinds.aggregates.cache.views import EVERY_PLACE, MINUTE, Need, Spec, View, comparable, where
 from nearcast.kinds.aggregates.kernels.border_regions import SLOTS, reaches
@@ -50,7 +50,9 @@ class Budget:
     regions: bool = True
 
 
-def learn(budget: Budget, entries: Sequence[Entry], snapshot: Snapshot, before: Catalog, arrived: float) -> Catalog:
+def learn(
+    budget: Budget, entries: Sequence[LoggedQuery], snapshot: Snapshot, before: Catalog, arrived: float
+) -> Catalog:
     """A new catalog for the queries asked. `arrived` are the posts that came while they were."""
     tree = Quadtree.of(each.segment for each in snapshot.sources)
     bare = Catalog(tree)
@@ -65,10 +67,15 @@ def learn(budget: Budget, entries: Sequence[Entry], snapshot: Snapshot, before: 
 
 
 def _views(
-    budget: Budget, entries: Sequence[Entry], snapshot: Snapshot, catalog: Catalog, before: Catalog, arrived: float
+    budget: Budget,
+    entries: Sequence[LoggedQuery],
+    snapshot: Snapshot,
+    catalog: Catalog,
+    before: Catalog,
+    arrived: float,
 ) -> tuple[View, ...]:
     found: dict[Spec, None] = {}
-    asked: list[tuple[Entry, Need, Cover]] = []
+    asked: list[tuple[LoggedQuery, Need, Cover]] = []
     for entry in entries:
         question = entry.question
         if not comparable(question.predicates) or (entry.timed and snapshot.own_minutes):
@@ -127,7 +134,9 @@ def _candidates(specs: Sequence[Spec], snapshot: Snapshot, catalog: Catalog, arr
     return out
 
 
-def _asked(asked: Sequence[tuple[Entry, Need, Cover]], specs: Sequence[Spec], snapshot: Snapshot) -> list[Asked]:
+def _asked(
+    asked: Sequence[tuple[LoggedQuery, Need, Cover]], specs: Sequence[Spec], snapshot: Snapshot
+) -> list[AskedQuery]:
     by_words: dict[object, list[int]] = {}
     for number, spec in enumerate(specs):
         by_words.setdefault(spec.words, []).append(number)
@@ -142,7 +151,7 @@ def _asked(asked: Sequence[tuple[Entry, Need, Cover]], specs: Sequence[Spec], sn
         share, edges = (window.share, snapshot.edge_effort(window)) if window is not None else (1.0, 0.0)
         posts = cover.posts
         fixed, at_most = search_effort(snapshot, entry.question, window, posts)
-        out.append(Asked(entry.times, posts, options, at_most, share, whole, edges, fixed))
+        out.append(AskedQuery(entry.times, posts, options, at_most, share, whole, edges, fixed))
     return out
 
 
@@ -159,7 +168,7 @@ def _within(nodes: np.ndarray, covers: np.ndarray) -> np.ndarray:
 # -- borders -----------------------------------------------------------------------------------------------------------
 
 
-def _borders(budget: int, entries: Sequence[Entry], snapshot: Snapshot, catalog: Catalog) -> Borders:
+def _borders(budget: int, entries: Sequence[LoggedQuery], snapshot: Snapshot, catalog: Catalog) -> Borders:
     found: dict[tuple[int, tuple[tuple[int, float], ...]], float] = {}
     for entry in entries:
         if entry.question.kind and not entry.question.has_words:

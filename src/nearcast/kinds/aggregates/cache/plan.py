@@ -15,7 +15,7 @@ from nearcast.kinds.aggregates.cache.border_posts import Borders
 from nearcast.kinds.aggregates.cache.cached_groups import Partial, combined, part_of
 from nearcast.kinds.aggregates.cache.catalog import Catalog, Usable
 from nearcast.kinds.aggregates.cache.selection import OPENING, SEGMENT
-from nearcast.kinds.aggregates.cache.snapshot import Plain, Scans, Snapshot, Window
+from nearcast.kinds.aggregates.cache.snapshot import Plain, Scans, Snapshot, TimeWindow
 from nearcast.kinds.aggregates.cache.views import Need, Source, View, comparable, where
 from nearcast.kinds.aggregates.group_by import nothing
 from nearcast.kinds.aggregates.group_rows import aggregate_rows_of
@@ -72,7 +72,7 @@ class CachePlan:
 
     views: tuple[View, ...]
     spared: float
-    window: Window | None
+    window: TimeWindow | None
     left: np.ndarray = field(default_factory=lambda: NO_ROWS)
     meeting: np.ndarray = field(default_factory=lambda: NO_ROWS)
     search: bool = False
@@ -129,7 +129,7 @@ def planned(catalog: Catalog, snapshot: Snapshot, question: Question, shape: Sha
 
 
 def search_effort(
-    snapshot: Snapshot, question: Question, window: Window | None, everything: float
+    snapshot: Snapshot, question: Question, window: TimeWindow | None, everything: float
 ) -> tuple[float, float]:
     """What a search costs whatever it finds, and what it costs to look at posts because of their words or their time,
     where the region has about so many: those found, and less for each that is only looked at.

@@ -13,7 +13,7 @@ FORGOTTEN = 0.2
 
 
 @dataclass
-class Entry:
+class LoggedQuery:
     """A query, or one that differs from it only in when its window is, and how often it was asked."""
 
     question: Question
@@ -27,7 +27,7 @@ class Log:
     """Many threads may note at once."""
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[object, ...], Entry] = {}
+        self._entries: dict[tuple[object, ...], LoggedQuery] = {}
         self._lock = Lock()
 
     def note(self, snapshot: Snapshot, question: Question, shape: Shape, counters: int) -> None:
@@ -37,17 +37,17 @@ class Log:
             question.until - question.since if timed else None, shape, counters,
         )  # fmt: skip
         with self._lock:
-            found = self._entries.pop(key, None) or Entry(question, shape, timed, counters)
+            found = self._entries.pop(key, None) or LoggedQuery(question, shape, timed, counters)
             found.question = question
             found.times += 1.0
             self._entries[key] = found  # the newest last
             if len(self._entries) > MOST:
                 self._entries.pop(next(iter(self._entries)))
 
-    def taken(self) -> list[Entry]:
+    def taken(self) -> list[LoggedQuery]:
         """What was asked, for a choice; older queries count for less and less from one choice to the next."""
         with self._lock:
-            entries = [Entry(**vars(each)) for each in self._entries.values()]
+            entries = [LoggedQuery(**vars(each)) for each in self._entries.values()]
             for key, each in list(self._entries.items()):
                 each.times *= FADING
                 if each.times < FORGOTTEN:

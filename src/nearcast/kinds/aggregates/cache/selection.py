@@ -42,7 +42,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedQuery:
     """A query that was asked `times` times: the `posts` to look at without any view, and the candidates (by number)
     that hold what it wants of a node that it covers (`options`) or of all its region (`whole`).
 
@@ -61,7 +61,7 @@ class Asked:
     fixed: float = 0.0
 
 
-def effort(query: Asked, candidates: Sequence[Candidate], views: Collection[int]) -> float:
+def effort(query: AskedQuery, candidates: Sequence[Candidate], views: Collection[int]) -> float:
     """n2 + n3 of one query (§4.1.3): of each node that has a view, the view or what is below it, whichever is less; or
     the view of all its region.
     """
@@ -86,7 +86,7 @@ def sum_of_best(usable: Sequence[int], candidates: Sequence[Candidate], share: f
     return sum(less for _, less in roots)
 
 
-def load(queries: Sequence[Asked], candidates: Sequence[Candidate], views: Collection[int]) -> float:
+def load(queries: Sequence[AskedQuery], candidates: Sequence[Candidate], views: Collection[int]) -> float:
     """L of Definition 4.1, with these views kept."""
     return UPDATE * sum(candidates[i].updates for i in views) + LOOK * sum(
         each.times * effort(each, candidates, views) for each in queries
@@ -96,7 +96,7 @@ def load(queries: Sequence[Asked], candidates: Sequence[Candidate], views: Colle
 class Workload:
     """The queries and the candidates, and what keeping one more would bring (eq. 2), without counting all again."""
 
-    def __init__(self, queries: Sequence[Asked], candidates: Sequence[Candidate]) -> None:
+    def __init__(self, queries: Sequence[AskedQuery], candidates: Sequence[Candidate]) -> None:
         self.queries, self.candidates = queries, candidates
         self.kept: set[int] = set()
         self._of: list[list[int]] = [[] for _ in candidates]  # Q(v): the queries that a view helps to answer
@@ -136,7 +136,7 @@ class Workload:
         return LOOK * less < UPDATE * first.updates
 
 
-def select(queries: Sequence[Asked], candidates: Sequence[Candidate], capacity: float) -> Iterator[int]:
+def select(queries: Sequence[AskedQuery], candidates: Sequence[Candidate], capacity: float) -> Iterator[int]:
     """The views to keep, in the order of their benefit for a byte, until none brings anything or fits.
 
     Load-aware greedy: what a chosen view dominates is no candidate any more. Benefits are counted again only where a
@@ -164,7 +164,7 @@ def select(queries: Sequence[Asked], candidates: Sequence[Candidate], capacity: 
         yield i
 
 
-def select_classic(queries: Sequence[Asked], candidates: Sequence[Candidate], capacity: float) -> Iterator[int]:
+def select_classic(queries: Sequence[AskedQuery], candidates: Sequence[Candidate], capacity: float) -> Iterator[int]:
     """The classic greedy choice (Baseline-2 of §8.2): benefit for a byte, blind to what keeping a view up costs.
 
     Baseline-2 is given candidates of queries without a range and words only.

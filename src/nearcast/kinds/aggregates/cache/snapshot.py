@@ -25,7 +25,7 @@ Keys = tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True)
-class Window:
+class TimeWindow:
     """A time in part of a snapshot: whole minutes [low, high), and the `edges` before and after them. `share` is the
     part of all time that the minutes are.
     """
@@ -61,7 +61,7 @@ class Snapshot:
             own,
         )
 
-    def window(self, question: Question) -> Window | None:
+    def window(self, question: Question) -> TimeWindow | None:
         """None where the time asked for is that of all posts."""
         if question.since <= self.first and question.until > self.last:
             return None
@@ -72,14 +72,14 @@ class Snapshot:
         if question.until <= self.last:
             high = end = question.until // MINUTE_MICROS * MINUTE_MICROS
         if low >= high:
-            return Window(low, low, ((question.since, question.until),), 0.0)
+            return TimeWindow(low, low, ((question.since, question.until),), 0.0)
         if question.since > self.first and question.since < low:
             edges.append((question.since, low))
         if question.until <= self.last and high < question.until:
             edges.append((high, question.until))
-        return Window(low, high, tuple(edges), max(0.0, min(1.0, (end - begin) / (self.last + 1 - self.first))))
+        return TimeWindow(low, high, tuple(edges), max(0.0, min(1.0, (end - begin) / (self.last + 1 - self.first))))
 
-    def edge_effort(self, window: Window) -> float:
+    def edge_effort(self, window: TimeWindow) -> float:
         """What the edges of a window cost, in posts looked at: each is in one segment, or hardly more."""
         lasting = max(1, self.last - self.first)
         return sum(SEGMENT + (end - begin) / lasting * self.posts for begin, end in window.edges)

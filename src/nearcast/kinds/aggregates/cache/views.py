@@ -192,11 +192,11 @@ class Total:
             at = self.groups.shape.by.index(name)
             kinds, values = self.groups.kinds[:, at], np.ascontiguousarray(self.groups.values[:, at])
             codes, firsts = number_values(kinds, values)
-            found = self._distinct[name] = codes, _spelt(kinds[firsts], values[firsts], self.groups)
+            found = self._distinct[name] = codes, _spelled(kinds[firsts], values[firsts], self.groups)
         return found
 
 
-def _spelt(kinds: np.ndarray, values: np.ndarray, groups: Groups) -> Values:
+def _spelled(kinds: np.ndarray, values: np.ndarray, groups: Groups) -> Values:
     strings, rows = NO_STRINGS, kinds == STRING
     if rows.any():
         places = np.searchsorted(groups.spelling.hashes, np.where(rows, values, groups.spelling.hashes[0]))

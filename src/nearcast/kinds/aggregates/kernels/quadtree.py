@@ -105,7 +105,7 @@ def _push(values, n, value):
 @kernel
 def cover(codes, leaf, kind, west, south, east, north, shape):
     """A region as nodes: (the largest that it covers, the leaves that it may overlap in part, the sampled posts of the
-    former, of the latter), nodes in the order of codes. A node of at most `leaf` posts of the sample is a leaf.
+    previous, of the latter), nodes in the order of codes. A node of at most `leaf` posts of the sample is a leaf.
     """
     inside, meeting = np.empty(16, np.int64), np.empty(16, np.int64)
     n, m = 0, 0

@@ -5,6 +5,6 @@ subscriber, some worker holds the one and looks at the other. What two workers b
 home. Hashing and location give a subscriber one worker and show every post to all; keyword and prefix cut the
 vocabulary, so that a post goes where its words are, at the price of copies of subscribers; the hybrids do both.
 
-A distribution is data: a function of the subscriber, its theta and what was learnt from a sample, so that any process
+A distribution is data: a function of the subscriber, its theta and what was learned from a sample, so that any process
 comes to the same workers.
 """

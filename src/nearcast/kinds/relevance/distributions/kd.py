@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearcast.common.arrays import freeze
-from nearcast.kinds.relevance.distributions.arrays import as_kind
-from nearcast.kinds.relevance.distributions.vocabulary import least
+from nearcast.kinds.relevance.distributions.subscriber_arrays import as_kind
+from nearcast.kinds.relevance.distributions.subscriber_vocabulary import least
 from nearcast.kinds.relevance.kernels.distribution import dealt, leaves_at
 
 LEAF = -1

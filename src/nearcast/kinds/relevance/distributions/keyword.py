@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from nearcast.kinds.relevance.distributions.protocol import Arrays
-from nearcast.kinds.relevance.distributions.sample import Sample
-from nearcast.kinds.relevance.distributions.vocabulary import cut_words
+from nearcast.kinds.relevance.distributions.sample import SubscriberSample
+from nearcast.kinds.relevance.distributions.subscriber_vocabulary import cut_words
 from nearcast.kinds.relevance.distributions.word_cut import WordCut
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,14 @@ class Keyword:
     follows_theta: ClassVar[bool] = False
 
     @classmethod
-    def build(cls, sample: Sample, workers: int) -> "Keyword":
+    def build(cls, sample: SubscriberSample, workers: int) -> "Keyword":
         one_each = np.ones(workers, np.int64)
         ends = cut_words(len(sample.vocabulary), sample.held(None), sample.posted, one_each)
         return cls(workers, WordCut.whole(sample.vocabulary, ends))
 
-    def holders(self, tastes: Tastes, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
-        ranks = self.cut.vocabulary.ranks(tastes.words)
-        return self.cut.of_tastes(tastes, ranks, np.ones(len(ranks), np.bool_), None)
+    def holders(self, profiles: Profiles, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
+        ranks = self.cut.vocabulary.ranks(profiles.words)
+        return self.cut.of_profiles(profiles, ranks, np.ones(len(ranks), np.bool_), None)
 
     def targets(self, posts: Vectors) -> np.ndarray:
         return self.cut.of_posts(posts)

@@ -6,14 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from nearcast.kinds.relevance.distributions.arrays import keys_of
 from nearcast.kinds.relevance.distributions.kd import COLUMNS, KdTree
 from nearcast.kinds.relevance.distributions.protocol import Arrays
-from nearcast.kinds.relevance.distributions.sample import Sample
+from nearcast.kinds.relevance.distributions.sample import SubscriberSample
 from nearcast.kinds.relevance.distributions.shares import firsts, shares_of
-from nearcast.kinds.relevance.distributions.vocabulary import cut_words, prefixes
+from nearcast.kinds.relevance.distributions.subscriber_arrays import keys_of
+from nearcast.kinds.relevance.distributions.subscriber_vocabulary import cut_words, prefixes
 from nearcast.kinds.relevance.distributions.word_cut import WordCut
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 
 @dataclass(frozen=True)
@@ -30,25 +30,25 @@ class KeywordFirst:
     follows_theta: ClassVar[bool] = True
 
     @classmethod
-    def build(cls, sample: Sample, workers: int, parts: int | None = None) -> "KeywordFirst":
+    def build(cls, sample: SubscriberSample, workers: int, parts: int | None = None) -> "KeywordFirst":
         shares = shares_of(workers, parts)
         held = sample.held(by_sum=False)
         words = WordCut.whole(sample.vocabulary, cut_words(len(sample.vocabulary), held, sample.posted, shares))
-        mine = _parts(words, sample.tastes, sample.theta)
+        mine = _parts(words, sample.profiles, sample.theta)
         theirs = words.of_posts(sample.posts)
         trees = []
         for part, share in enumerate(shares):
             inside = [(each.lon[in_[:, part]], each.lat[in_[:, part]])
-                      for each, in_ in ((sample.tastes, mine), (sample.posts, theirs))]  # fmt: skip
+                      for each, in_ in ((sample.profiles, mine), (sample.posts, theirs))]  # fmt: skip
             trees.append(KdTree.of(inside[0], inside[1], np.ones(share, np.int64)))
         return cls(workers, words, firsts(shares), tuple(trees))
 
-    def holders(self, tastes: Tastes, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
-        parts, keys = _parts(self.words, tastes, theta), keys_of(tastes, ids)
-        out = np.zeros((len(tastes), self.workers), np.bool_)
+    def holders(self, profiles: Profiles, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
+        parts, keys = _parts(self.words, profiles, theta), keys_of(profiles, ids)
+        out = np.zeros((len(profiles), self.workers), np.bool_)
         for part, tree in enumerate(self.trees):
             rows = np.flatnonzero(parts[:, part])
-            out[rows, self.first[part] + tree.slots(tastes.lon[rows], tastes.lat[rows], keys[rows])] = True
+            out[rows, self.first[part] + tree.slots(profiles.lon[rows], profiles.lat[rows], keys[rows])] = True
         return out
 
     def targets(self, posts: Vectors) -> np.ndarray:
@@ -66,7 +66,7 @@ class KeywordFirst:
         return cls(workers, WordCut.restored(arrays), arrays["workers_first"], trees)
 
 
-def _parts(words: WordCut, tastes: Tastes, theta: np.ndarray) -> np.ndarray:
+def _parts(words: WordCut, profiles: Profiles, theta: np.ndarray) -> np.ndarray:
     """bool[subscribers, parts]: those of the loose prefix."""
-    ranks = words.vocabulary.ranks(tastes.words)
-    return words.of_tastes(tastes, ranks, prefixes(tastes, theta, ranks, by_sum=False), None)
+    ranks = words.vocabulary.ranks(profiles.words)
+    return words.of_profiles(profiles, ranks, prefixes(profiles, theta, ranks, by_sum=False), None)

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from nearcast.kinds.relevance.distributions.arrays import keys_of, one_of, to_all
 from nearcast.kinds.relevance.distributions.kd import KdTree
 from nearcast.kinds.relevance.distributions.protocol import Arrays
-from nearcast.kinds.relevance.distributions.sample import Sample
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.distributions.sample import SubscriberSample
+from nearcast.kinds.relevance.distributions.subscriber_arrays import keys_of, one_of, to_all
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Location:
     follows_theta: ClassVar[bool] = False
 
     @classmethod
-    def build(cls, sample: Sample, workers: int) -> "Location":
-        tastes, posts = sample.tastes, sample.posts
+    def build(cls, sample: SubscriberSample, workers: int) -> "Location":
+        profiles, posts = sample.profiles, sample.posts
         one_each = np.ones(workers, np.int64)
-        return cls(workers, KdTree.of((tastes.lon, tastes.lat), (posts.lon, posts.lat), one_each))
+        return cls(workers, KdTree.of((profiles.lon, profiles.lat), (posts.lon, posts.lat), one_each))
 
-    def holders(self, tastes: Tastes, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
-        return one_of(self.tree.slots(tastes.lon, tastes.lat, keys_of(tastes, ids)), self.workers)
+    def holders(self, profiles: Profiles, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
+        return one_of(self.tree.slots(profiles.lon, profiles.lat, keys_of(profiles, ids)), self.workers)
 
     def targets(self, posts: Vectors) -> np.ndarray:
         return to_all(posts, self.workers)

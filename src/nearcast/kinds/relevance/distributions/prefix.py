@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from nearcast.kinds.relevance.distributions.protocol import Arrays
-from nearcast.kinds.relevance.distributions.sample import Sample
-from nearcast.kinds.relevance.distributions.vocabulary import cut_words, prefixes
+from nearcast.kinds.relevance.distributions.sample import SubscriberSample
+from nearcast.kinds.relevance.distributions.subscriber_vocabulary import cut_words, prefixes
 from nearcast.kinds.relevance.distributions.word_cut import WordCut
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Prefix:
     follows_theta: ClassVar[bool] = True
 
     @classmethod
-    def build(cls, sample: Sample, workers: int, by_sum: bool = False) -> "Prefix":
+    def build(cls, sample: SubscriberSample, workers: int, by_sum: bool = False) -> "Prefix":
         one_each = np.ones(workers, np.int64)
         ends = cut_words(len(sample.vocabulary), sample.held(by_sum), sample.posted, one_each)
         return cls(workers, WordCut.whole(sample.vocabulary, ends), by_sum)
 
-    def holders(self, tastes: Tastes, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
-        ranks = self.cut.vocabulary.ranks(tastes.words)
-        return self.cut.of_tastes(tastes, ranks, prefixes(tastes, theta, ranks, self.by_sum), None)
+    def holders(self, profiles: Profiles, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
+        ranks = self.cut.vocabulary.ranks(profiles.words)
+        return self.cut.of_profiles(profiles, ranks, prefixes(profiles, theta, ranks, self.by_sum), None)
 
     def targets(self, posts: Vectors) -> np.ndarray:
         return self.cut.of_posts(posts)

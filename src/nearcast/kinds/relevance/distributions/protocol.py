@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 Arrays = dict[str, np.ndarray]
 
@@ -24,7 +24,7 @@ class Distribution(Protocol):
     def follows_theta(self) -> bool:
         """Whether the holders of a subscriber depend on its theta and weights."""
 
-    def holders(self, tastes: Tastes, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
+    def holders(self, profiles: Profiles, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
         """bool[subscribers, workers]: who indexes each, at least one.
 
         `ids` are integers that tell subscribers apart, for what is dealt by hash: to be given always or never; without
@@ -39,13 +39,13 @@ class Distribution(Protocol):
 
 
 def lacking(
-    distribution: Distribution, held: np.ndarray, tastes: Tastes, theta: np.ndarray, ids: np.ndarray | None = None
+    distribution: Distribution, held: np.ndarray, profiles: Profiles, theta: np.ndarray, ids: np.ndarray | None = None
 ) -> np.ndarray:
     """Which subscribers need a holder beyond those they have: lazy reallocation (Skype §7.3.4) moves these only.
 
     While theta rises that is nobody; copies that are no longer needed may stay. `held` is bool[subscribers, workers].
     """
-    return (distribution.holders(tastes, theta, ids) & ~held).any(axis=1)
+    return (distribution.holders(profiles, theta, ids) & ~held).any(axis=1)
 
 
 def replication(holders: np.ndarray) -> float:

@@ -7,15 +7,15 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.common.errors import BadInput
-from nearcast.kinds.relevance.distributions.hashing import Hashing
+from nearcast.kinds.relevance.distributions.by_hash import Hashing
 from nearcast.kinds.relevance.distributions.keyword import Keyword
 from nearcast.kinds.relevance.distributions.keyword_first import KeywordFirst
 from nearcast.kinds.relevance.distributions.location import Location
 from nearcast.kinds.relevance.distributions.prefix import Prefix
 from nearcast.kinds.relevance.distributions.protocol import Distribution
-from nearcast.kinds.relevance.distributions.sample import Sample
+from nearcast.kinds.relevance.distributions.sample import SubscriberSample
 from nearcast.kinds.relevance.distributions.spatial_first import SpatialFirst
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 from nearcast.storage.bundle import bundle_table, open_bundle
 from nearcast.storage.files import write_table
 
@@ -38,19 +38,19 @@ def auto(words_a_post: float, workers: int) -> str:
 
 def build(
     name: str,
-    tastes: Tastes,
+    profiles: Profiles,
     theta: np.ndarray,
     posts: Vectors,
     workers: int,
     words_frequency: tuple[np.ndarray, np.ndarray],
     **options: Any,
 ) -> Distribution:
-    """The distribution of that name, learnt from a sample; "auto" chooses by the words of the sample's posts.
+    """The distribution of that name, learned from a sample; "auto" chooses by the words of the sample's posts.
 
     `words_frequency` is (sorted terms, how often each is in posts). The hybrids take `parts`, the l1 of l1 x l2.
     """
     check_distribution(name)
-    sample = Sample.of(tastes, theta, posts, words_frequency)
+    sample = SubscriberSample.of(profiles, theta, posts, words_frequency)
     chosen = auto(sample.words_a_post, workers) if name == AUTO else name
     built: Distribution = KINDS[chosen].build(sample, workers, **options)
     return built

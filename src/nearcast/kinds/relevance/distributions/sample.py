@@ -5,35 +5,35 @@ from functools import cached_property
 
 import numpy as np
 
-from nearcast.kinds.relevance.distributions.vocabulary import Pairs, Vocabulary, pairs_of, prefixes
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.distributions.subscriber_vocabulary import Pairs, SubscriberVocabulary, pairs_of, prefixes
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 MOST = 100_000  # subscribers, and posts, that are looked at
 
 
 @dataclass(frozen=True)
-class Sample:
+class SubscriberSample:
     """Some subscribers with their theta, some posts, and how often words are in posts."""
 
-    tastes: Tastes
+    profiles: Profiles
     theta: np.ndarray
     posts: Vectors
-    vocabulary: Vocabulary
+    vocabulary: SubscriberVocabulary
 
     @classmethod
     def of(
-        cls, tastes: Tastes, theta: np.ndarray, posts: Vectors, frequency: tuple[np.ndarray, np.ndarray]
-    ) -> "Sample":
+        cls, profiles: Profiles, theta: np.ndarray, posts: Vectors, frequency: tuple[np.ndarray, np.ndarray]
+    ) -> "SubscriberSample":
         """Of more than MOST, as many at equal steps. Posts without words are left out: nobody looks at them."""
-        if len(tastes) > MOST:
-            rows = np.linspace(0, len(tastes) - 1, MOST).astype(np.int64)
-            tastes, theta = tastes.take(rows), theta[rows]
+        if len(profiles) > MOST:
+            rows = np.linspace(0, len(profiles) - 1, MOST).astype(np.int64)
+            profiles, theta = profiles.take(rows), theta[rows]
         worded = np.flatnonzero(np.diff(posts.offsets))
         if len(worded) > MOST:
             worded = worded[np.linspace(0, len(worded) - 1, MOST).astype(np.int64)]
         if len(worded) < len(posts):
             posts = posts.take(worded)
-        return cls(tastes, theta, posts, Vocabulary.of(*frequency))
+        return cls(profiles, theta, posts, SubscriberVocabulary.of(*frequency))
 
     @property
     def words_a_post(self) -> float:
@@ -42,7 +42,7 @@ class Sample:
     @cached_property
     def ranks(self) -> np.ndarray:
         """Of the subscribers' words."""
-        return self.vocabulary.ranks(self.tastes.words)
+        return self.vocabulary.ranks(self.profiles.words)
 
     @cached_property
     def posted(self) -> Pairs:
@@ -51,5 +51,5 @@ class Sample:
 
     def held(self, by_sum: bool | None) -> Pairs:
         """The words that subscribers are held by: all of them, or those of their loose prefix."""
-        chosen = None if by_sum is None else prefixes(self.tastes, self.theta, self.ranks, by_sum)
-        return pairs_of(self.tastes.offsets, self.ranks, chosen)
+        chosen = None if by_sum is None else prefixes(self.profiles, self.theta, self.ranks, by_sum)
+        return pairs_of(self.profiles.offsets, self.ranks, chosen)

@@ -5,14 +5,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from nearcast.kinds.relevance.distributions.arrays import keys_of
 from nearcast.kinds.relevance.distributions.kd import COLUMNS, KdTree
 from nearcast.kinds.relevance.distributions.protocol import Arrays
-from nearcast.kinds.relevance.distributions.sample import Sample
+from nearcast.kinds.relevance.distributions.sample import SubscriberSample
 from nearcast.kinds.relevance.distributions.shares import firsts, shares_of
-from nearcast.kinds.relevance.distributions.vocabulary import cut_words, prefixes
+from nearcast.kinds.relevance.distributions.subscriber_arrays import keys_of
+from nearcast.kinds.relevance.distributions.subscriber_vocabulary import cut_words, prefixes
 from nearcast.kinds.relevance.distributions.word_cut import WordCut
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class SpatialFirst:
     follows_theta: ClassVar[bool] = True
 
     @classmethod
-    def build(cls, sample: Sample, workers: int, parts: int | None = None) -> "SpatialFirst":
-        tastes, posts = sample.tastes, sample.posts
+    def build(cls, sample: SubscriberSample, workers: int, parts: int | None = None) -> "SpatialFirst":
+        profiles, posts = sample.profiles, sample.posts
         shares = shares_of(workers, parts)
-        tree = KdTree.of((tastes.lon, tastes.lat), (posts.lon, posts.lat), shares)
-        part = tree.slots(tastes.lon, tastes.lat, keys_of(tastes, None))
+        tree = KdTree.of((profiles.lon, profiles.lat), (posts.lon, posts.lat), shares)
+        part = tree.slots(profiles.lon, profiles.lat, keys_of(profiles, None))
         rows, ranks = sample.held(by_sum=False)
         ends = []
         for number, share in enumerate(shares):
@@ -39,10 +39,10 @@ class SpatialFirst:
             ends.append(cut_words(len(sample.vocabulary), (rows[own], ranks[own]), sample.posted, one_each))
         return cls(workers, tree, WordCut(sample.vocabulary, firsts(shares), np.concatenate(ends)))
 
-    def holders(self, tastes: Tastes, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
-        part = self.tree.slots(tastes.lon, tastes.lat, keys_of(tastes, ids))
-        ranks = self.words.vocabulary.ranks(tastes.words)
-        return self.words.of_tastes(tastes, ranks, prefixes(tastes, theta, ranks, by_sum=False), part)
+    def holders(self, profiles: Profiles, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
+        part = self.tree.slots(profiles.lon, profiles.lat, keys_of(profiles, ids))
+        ranks = self.words.vocabulary.ranks(profiles.words)
+        return self.words.of_profiles(profiles, ranks, prefixes(profiles, theta, ranks, by_sum=False), part)
 
     def targets(self, posts: Vectors) -> np.ndarray:
         return self.words.of_posts(posts)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearcast.common.arrays import freeze
-from nearcast.kinds.relevance.distributions.arrays import as_kind
 from nearcast.kinds.relevance.distributions.protocol import Arrays
-from nearcast.kinds.relevance.distributions.vocabulary import Vocabulary
+from nearcast.kinds.relevance.distributions.subscriber_arrays import as_kind
+from nearcast.kinds.relevance.distributions.subscriber_vocabulary import SubscriberVocabulary
 from nearcast.kinds.relevance.kernels.distribution import mark
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class WordCut:
     of its part before it has any. A term that is not known belongs to the slot that its hash says.
     """
 
-    vocabulary: Vocabulary
+    vocabulary: SubscriberVocabulary
     first: np.ndarray
     ends: np.ndarray
 
@@ -26,7 +26,7 @@ class WordCut:
         freeze(self)
 
     @classmethod
-    def whole(cls, vocabulary: Vocabulary, ends: np.ndarray) -> "WordCut":
+    def whole(cls, vocabulary: SubscriberVocabulary, ends: np.ndarray) -> "WordCut":
         """One cut everywhere."""
         return cls(vocabulary, np.array([0, len(ends)]), ends)
 
@@ -34,12 +34,14 @@ class WordCut:
     def slots(self) -> int:
         return len(self.ends)
 
-    def of_tastes(self, tastes: Tastes, ranks: np.ndarray, chosen: np.ndarray, part: np.ndarray | None) -> np.ndarray:
+    def of_profiles(
+        self, profiles: Profiles, ranks: np.ndarray, chosen: np.ndarray, part: np.ndarray | None
+    ) -> np.ndarray:
         """bool[subscribers, slots]: those of their chosen words; the first of their part where they have no word."""
-        part = np.zeros(len(tastes), np.int64) if part is None else part
-        out = np.zeros((len(tastes), self.slots), np.bool_)
-        self._mark(tastes.offsets, tastes.words, ranks, chosen, part, out)
-        bare = np.flatnonzero(np.diff(tastes.offsets) == 0)
+        part = np.zeros(len(profiles), np.int64) if part is None else part
+        out = np.zeros((len(profiles), self.slots), np.bool_)
+        self._mark(profiles.offsets, profiles.words, ranks, chosen, part, out)
+        bare = np.flatnonzero(np.diff(profiles.offsets) == 0)
         out[bare, self.first[part[bare]]] = True
         return out
 
@@ -72,4 +74,4 @@ class WordCut:
 
     @classmethod
     def restored(cls, arrays: Arrays) -> "WordCut":
-        return cls(Vocabulary(arrays["known"], arrays["rank"]), arrays["first"], arrays["ends"])
+        return cls(SubscriberVocabulary(arrays["known"], arrays["rank"]), arrays["first"], arrays["ends"])

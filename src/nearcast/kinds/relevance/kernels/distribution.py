@@ -108,7 +108,7 @@ def dealt(keys, counts):
 
 
 @kernel
-def taste_keys(lon, lat, alpha, words, offsets):
+def profile_keys(lon, lat, alpha, words, offsets):
     """A 64-bit key of each subscriber, from what it asks for."""
     out = np.empty(lon.size, np.uint64)
     x, y, z = lon.view(np.uint64), lat.view(np.uint64), alpha.view(np.uint64)

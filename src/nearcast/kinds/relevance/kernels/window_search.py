@@ -105,7 +105,7 @@ def fetch_block(begin, end, weighed, placed, signed):
 
 
 @kernel
-def search_part(first, part, least_order, tastes, rows, n, bounds, firsts, base, order, hidden, pool, sizes, floors):
+def search_part(first, part, least_order, profiles, rows, n, bounds, firsts, base, order, hidden, pool, sizes, floors):
     """Search one part for each of `rows`: pools hold its n best in the window of all parts searched, and `floors` what
     the next must reach. A row's window has no number below `firsts`, and no post of the part an order below
     `least_order`. How many postings were looked at.
@@ -115,7 +115,7 @@ def search_part(first, part, least_order, tastes, rows, n, bounds, firsts, base,
     """
     term, group_starts, grouped, block_starts, begins, block_bounds, posts, weighed, placed, signed = part[:10]
     _, keys, _, _, where = part[10:]
-    lon, lat, alphas, reaches, words, offsets, tall = tastes
+    lon, lat, alphas, reaches, words, offsets, tall = profiles
     lists = lists_of(term, rows, words, offsets)
     widest, most, begin = 1, np.int64(1), np.int64(0)
     for i in range(rows.size):

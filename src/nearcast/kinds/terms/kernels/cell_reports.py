@@ -6,7 +6,7 @@ import numpy as np
 
 from nearcast.common.kernels.compiled import kernel
 from nearcast.common.kernels.growing import grown
-from nearcast.common.kernels.ticks import MOST_EMPTY
+from nearcast.common.kernels.tick_limits import MOST_EMPTY
 from nearcast.common.kernels.top_words import best_first, offer, top_words
 from nearcast.kinds.terms.kernels.cell_tables import count_cells, count_rare
 from nearcast.kinds.terms.kernels.tick_reports import MOST

@@ -12,7 +12,7 @@ from nearcast.common.kernels.compiled import kernel
 from nearcast.common.kernels.geometry import in_bbox, in_region
 from nearcast.common.kernels.growing import grown
 from nearcast.common.kernels.sorting import lower_bound, sort_in_place
-from nearcast.common.kernels.ticks import MOST_EMPTY
+from nearcast.common.kernels.tick_limits import MOST_EMPTY
 from nearcast.common.kernels.top_words import best_first, top_words
 from nearcast.storage.subscriptions.kernels.register import grid_coordinate, z_code
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from nearcast.common.arrays import frozen
-from nearcast.kinds.relevance.kernels.distribution import taste_keys
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.kernels.distribution import profile_keys
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 
 def as_kind(array: np.ndarray, kind: type) -> np.ndarray:
@@ -12,12 +12,14 @@ def as_kind(array: np.ndarray, kind: type) -> np.ndarray:
     return frozen(np.ascontiguousarray(array, kind))
 
 
-def keys_of(tastes: Tastes, ids: np.ndarray | None) -> np.ndarray:
+def keys_of(profiles: Profiles, ids: np.ndarray | None) -> np.ndarray:
     """What a subscriber is dealt by: its id, or else what it asks for."""
     if ids is not None:
         return as_kind(np.ascontiguousarray(ids).astype(np.int64).view(np.uint64), np.uint64)
-    lon, lat, alpha = (as_kind(each, np.float64) for each in (tastes.lon, tastes.lat, tastes.alpha))
-    return frozen(taste_keys(lon, lat, alpha, as_kind(tastes.words, np.uint64), as_kind(tastes.offsets, np.int64)))
+    lon, lat, alpha = (as_kind(each, np.float64) for each in (profiles.lon, profiles.lat, profiles.alpha))
+    return frozen(
+        profile_keys(lon, lat, alpha, as_kind(profiles.words, np.uint64), as_kind(profiles.offsets, np.int64))
+    )
 
 
 def to_all(posts: Vectors, workers: int) -> np.ndarray:

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from nearcast.kinds.relevance.distributions.arrays import as_kind, keys_of, one_of, to_all
 from nearcast.kinds.relevance.distributions.protocol import Arrays
-from nearcast.kinds.relevance.distributions.sample import Sample
+from nearcast.kinds.relevance.distributions.sample import SubscriberSample
+from nearcast.kinds.relevance.distributions.subscriber_arrays import as_kind, keys_of, one_of, to_all
 from nearcast.kinds.relevance.kernels.distribution import dealt
-from nearcast.kinds.relevance.vectors import Tastes, Vectors
+from nearcast.kinds.relevance.vectors import Profiles, Vectors
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Hashing:
     follows_theta: ClassVar[bool] = False
 
     @classmethod
-    def build(cls, sample: Sample, workers: int) -> "Hashing":
+    def build(cls, sample: SubscriberSample, workers: int) -> "Hashing":
         return cls(workers)
 
-    def holders(self, tastes: Tastes, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
-        counts = as_kind(np.full(len(tastes), self.workers), np.int64)
-        return one_of(dealt(keys_of(tastes, ids), counts), self.workers)
+    def holders(self, profiles: Profiles, theta: np.ndarray, ids: np.ndarray | None = None) -> np.ndarray:
+        counts = as_kind(np.full(len(profiles), self.workers), np.int64)
+        return one_of(dealt(keys_of(profiles, ids), counts), self.workers)
 
     def targets(self, posts: Vectors) -> np.ndarray:
         return to_all(posts, self.workers)

@@ -11,7 +11,7 @@ from nearcast.storage.manifest import SUBSCRIPTIONS
 
 
 @dataclass(frozen=True)
-class Candidates:
+class RoutingView:
     """The cells (of the router's textual summary) and the terms of some posts."""
 
     cells: np.ndarray

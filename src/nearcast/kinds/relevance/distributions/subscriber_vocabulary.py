@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearcast.common.arrays import freeze
-from nearcast.kinds.relevance.distributions.arrays import as_kind
+from nearcast.kinds.relevance.distributions.subscriber_arrays import as_kind
 from nearcast.kinds.relevance.kernels.distribution import loose_prefixes, ranks_of
-from nearcast.kinds.relevance.vectors import Tastes
+from nearcast.kinds.relevance.vectors import Profiles
 from nearcast.storage.subscriptions.rows import is_first
 
 Pairs = tuple[np.ndarray, np.ndarray]  # rows and ranks of words, by row, then by rank
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class SubscriberVocabulary:
     """Terms (sorted) and the rank of each by frequency, the rarest first, ties by term. Others are rarer than all."""
 
     known: np.ndarray
@@ -24,7 +24,7 @@ class Vocabulary:
         freeze(self)
 
     @classmethod
-    def of(cls, terms: np.ndarray, counts: np.ndarray) -> "Vocabulary":
+    def of(cls, terms: np.ndarray, counts: np.ndarray) -> "SubscriberVocabulary":
         rank = np.empty(len(terms), np.int64)
         rank[np.lexsort((terms, counts))] = np.arange(len(terms))
         return cls(as_kind(terms, np.uint64), rank)
@@ -37,7 +37,7 @@ class Vocabulary:
         return ranks_of(as_kind(terms, np.uint64), as_kind(self.known, np.uint64), as_kind(self.rank, np.int64))
 
 
-def prefixes(tastes: Tastes, theta: np.ndarray, ranks: np.ndarray, by_sum: bool) -> np.ndarray:
+def prefixes(profiles: Profiles, theta: np.ndarray, ranks: np.ndarray, by_sum: bool) -> np.ndarray:
     """Which words are in the loose prefix of their subscriber (Skype, Definition 12), given their ranks.
 
     Equation 18 with theta for kScore and in multiplied form: the prefix ends where alpha + (1 - alpha) * rest < theta,
@@ -45,8 +45,8 @@ def prefixes(tastes: Tastes, theta: np.ndarray, ranks: np.ndarray, by_sum: bool)
     bounds their part of the cosine since a post's vector has length 1. With theta 0, or alpha 1, all words are in it.
     """
     return loose_prefixes(
-        as_kind(tastes.offsets, np.int64), as_kind(ranks, np.int64), as_kind(tastes.weights, np.float64),
-        as_kind(tastes.alpha, np.float64), as_kind(theta, np.float64), by_sum,
+        as_kind(profiles.offsets, np.int64), as_kind(ranks, np.int64), as_kind(profiles.weights, np.float64),
+        as_kind(profiles.alpha, np.float64), as_kind(theta, np.float64), by_sum,
     )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ class Lists:
 
 
 @dataclass(frozen=True, eq=False)
-class Vocabulary:
+class WorldVocabulary:
     strings: pa.StringArray
     piece_start: Integers
     piece_size: Integers
@@ -111,7 +111,7 @@ def _tags(words: Iterable[str]) -> list[str]:
 
 
 @cache
-def vocabulary(size: int) -> Vocabulary:
+def vocabulary(size: int) -> WorldVocabulary:
     """The vocabulary of about `size` distinct words: the real ones, and as many invented names as are missing."""
     build = _Builder()
     sentences, nouns, adjectives = _phrases(build)
@@ -156,7 +156,7 @@ def vocabulary(size: int) -> Vocabulary:
         "event": Lists.of([[build.string(c.tag + EVENT_SUFFIX[e.name])] for c in CITIES for e in english.EVENTS], 1.0),
     }
     piece_size = np.array([len(piece) for piece in build.pieces], np.int64)
-    return Vocabulary(
+    return WorldVocabulary(
         strings=pa.array(list(build.strings), pa.string()),
         piece_start=np.cumsum(piece_size) - piece_size,
         piece_size=piece_size,

@@ -11,8 +11,8 @@ from nearcast.sources.world.cities import CITIES
 from nearcast.sources.world.english import EVENTS
 from nearcast.sources.world.geography import geography, move, scatter, wakefulness
 from nearcast.sources.world.languages import TOPICS_OF
-from nearcast.sources.world.texts import texts
-from nearcast.sources.world.vocabulary import LANGUAGE_CODES, TOPICS, USERS, vocabulary
+from nearcast.sources.world.post_texts import texts
+from nearcast.sources.world.world_vocabulary import LANGUAGE_CODES, TOPICS, USERS, vocabulary
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

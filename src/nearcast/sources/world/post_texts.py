@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nearcast.sources.world.vocabulary import SLOT_CODE, SLOTS, Vocabulary
+from nearcast.sources.world.world_vocabulary import SLOT_CODE, SLOTS, WorldVocabulary
 
 Integers = npt.NDArray[np.int64]
 
@@ -16,7 +16,11 @@ OPENER_SHARE, CLOSER_SHARE, BYLINE_SHARE, DECORATION_SHARE = 0.2, 0.3, 0.55, 0.3
 
 
 def texts(
-    vocabulary: Vocabulary, rng: np.random.Generator, groups: dict[str, Integers], language: Integers, event: Integers
+    vocabulary: WorldVocabulary,
+    rng: np.random.Generator,
+    groups: dict[str, Integers],
+    language: Integers,
+    event: Integers,
 ) -> pa.StringArray:
     """One text a post. `groups` holds, by the keys of SLOTS, which list fills a slot of each post; `event` is 1 for a
     post about an event, else 0."""
@@ -29,7 +33,7 @@ def texts(
 
 
 def _pieces(
-    vocabulary: Vocabulary, rng: np.random.Generator, phrase: Integers, language: Integers, event: Integers
+    vocabulary: WorldVocabulary, rng: np.random.Generator, phrase: Integers, language: Integers, event: Integers
 ) -> Integers:
     """Opener, sentence, closer, byline and decoration of each post; 0, the empty piece, where it has none."""
     count = len(phrase)
@@ -45,7 +49,7 @@ def _pieces(
     return pieces
 
 
-def _codes(vocabulary: Vocabulary, pieces: Integers) -> tuple[npt.NDArray[np.int32], Integers]:
+def _codes(vocabulary: WorldVocabulary, pieces: Integers) -> tuple[npt.NDArray[np.int32], Integers]:
     """The strings and slots of all posts in a row, and how many belong to each post."""
     flat = pieces.ravel()
     size = vocabulary.piece_size[flat]
