@@ -35,7 +35,7 @@ def encode(region: Region | None) -> tuple[int, Bbox, list[float]]:
 
 
 def on_both_sides(west: float, east: float) -> tuple[float, float]:
-    """The same meridians, written so that a box which ends at lon 180 has the places at lon -180, which are the same."""
+    """The same meridians, written so that a box that ends at lon 180 has the places at lon -180, which are the same."""
     if (west, east) == (-180.0, 180.0):
         return west, east
     return 180.0 if west == -180.0 else west, -180.0 if east == 180.0 else east
