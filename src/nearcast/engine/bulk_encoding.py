@@ -119,11 +119,10 @@ def _regions(bulk: BulkColumns, claimed: list[tuple[Kind, np.ndarray]]) -> dict[
     for i in np.flatnonzero(round_ | (drawn & ~boxed)):  # boxes of circles and polygons are worked out one by one
         try:
             region = _circle(lon[i], lat[i], radius[i]) if round_[i] else parse_polygon(polygons[int(i)].as_py())
+            kinds[i], boxes[:, i], shape = encode_region(region)
+            shapes[int(i)] = list(shape)
         except BadInput as error:
             bulk.reasons.setdefault(int(i), str(error))
-            continue
-        kinds[i], boxes[:, i], shape = encode_region(region)
-        shapes[int(i)] = list(shape)
     columns = dict(zip(BOX, map(pa.array, boxes), strict=True))
     return columns | {"region_kind": pa.array(kinds), "shape": _shapes(shapes, n)}
 

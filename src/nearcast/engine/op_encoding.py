@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,13 +48,9 @@ def encode_ops(
         parts.append((rest, _nothing(len(rest))))
     if by_sql.any():
         rows = np.flatnonzero(by_sql)
-        texts, kinds = raw["sql"].take(pa.array(rows)).to_pylist(), codes.take(pa.array(rows)).to_pylist()
-        parts.append(
-            (
-                rows,
-                _one_by_one(rows, lambda i: _encode_sql(texts[i], kinds[i], tokenizer, regions, longest), reasons),
-            )
-        )
+        texts, codes_of = (column.take(pa.array(rows)).to_pylist() for column in (raw["sql"], codes))
+        encode = partial(_encode_sql, tokenizer=tokenizer, regions=regions, longest=longest)
+        parts.append((rows, _one_by_one(rows, lambda i: encode(texts[i], codes_of[i]), reasons)))
     if bulk.any():
         rows = np.flatnonzero(bulk)
         some = raw if len(rows) == len(raw) else raw.take(pa.array(rows))
@@ -105,10 +102,10 @@ def _one_by_one(rows: np.ndarray, encode: Callable[[int], dict[str, Any]], reaso
 
 
 def _encode_sql(
-    sql: str, kind: int, tokenizer: Tokenizer, regions: Mapping[str, Region] | None, longest: int | None
+    sql: str, op: int, tokenizer: Tokenizer, regions: Mapping[str, Region] | None, longest: int | None
 ) -> dict[str, Any]:
     statement = parse(sql, tokenizer, regions)
-    if kind == SUBSCRIBE:
+    if op == SUBSCRIBE:
         check_subscription(statement)
         check_window(statement.query, longest)
         return encode_query(statement.query)
