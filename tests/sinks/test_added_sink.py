@@ -15,6 +15,7 @@ from nearcast.reader.row_format import json_row
 from nearcast.sinks import registry
 from nearcast.sinks.protocol import Sink, SinkContext
 from nearcast.sinks.registry import open_sink
+from tests.sinks import sqlite_sink
 from tests.sinks.conformance import Place, Row, SinkSuite
 from tests.sinks.sqlite_sink import SCHEME, SqliteSink
 
@@ -42,6 +43,13 @@ def test_a_spec_that_makes_no_sense_is_told_when_it_is_opened(tmp_path: Path, mo
     monkeypatch.setitem(registry.schemes(), SCHEME.name, SCHEME)
     with pytest.raises(BadInput, match="give a file in a folder that is there"):
         open_sink(f"sqlite:{tmp_path}/nowhere/results.db", SinkContext(tmp_path))
+
+
+def test_the_page_shows_this_sink_and_this_suite() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "extending" / "sink.md").read_text(encoding="utf-8")
+    own = Path(__file__).read_text(encoding="utf-8")
+    assert Path(sqlite_sink.__file__).read_text(encoding="utf-8") in page
+    assert own[own.index("class Table") : own.index("def test_a_spec_that")].strip() in page
 
 
 @pytest.mark.spark

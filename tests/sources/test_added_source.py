@@ -13,6 +13,7 @@ from nearcast.common.errors import BadInput
 from nearcast.sources import registry
 from nearcast.sources.protocol import Source, SourceContext
 from nearcast.sources.registry import open_source
+from tests.sources import sqlite_source
 from tests.sources.conformance import Feed, SourceSuite
 from tests.sources.sqlite_source import SCHEME, SqliteSource
 
@@ -54,6 +55,14 @@ class TestSqliteSource(SourceSuite):
 def test_a_spec_that_makes_no_sense_is_told_when_it_is_opened(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="give a file and a table"):
         open_source(f"sqlite:{tmp_path}/nothing.db?posts", SourceContext())
+
+
+def test_the_page_shows_this_source_and_this_suite() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "extending" / "source.md").read_text(encoding="utf-8")
+    own = Path(__file__).read_text(encoding="utf-8")
+    assert Path(sqlite_source.__file__).read_text(encoding="utf-8") in page
+    assert own[own.index("class SqliteFeed") : own.index("@pytest.fixture")].strip() in page
+    assert own[own.index("class TestSqliteSource") : own.index("def test_a_spec_that")].strip() in page
 
 
 PROGRAM = """
