@@ -74,6 +74,12 @@ def test_it_is_small() -> None:
     assert sum(len(file.read_text().splitlines()) for file in HERE.glob("*.py")) < 250
 
 
+def test_the_page_on_adding_a_kind_shows_these_files() -> None:
+    page = (ROOT / "docs" / "extending" / "kind.md").read_text(encoding="utf-8")
+    for file in HERE.glob("*.py"):
+        assert file.read_text(encoding="utf-8").rstrip() in page, file.name
+
+
 @pytest.mark.spark
 def test_it_subscribes_streams_crashes_searches_and_shows_results(tmp_path: Path) -> None:
     posts = make_posts(tmp_path)
