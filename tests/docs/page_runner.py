@@ -125,7 +125,7 @@ class Page:
             wanted = [each for each in ("search", "subscribe") if each in block.directives] or ["search", "subscribe"]
             tried = []
             for command in wanted:
-                said, code = self.warm.ask(nearcast=[command, "--state", "state", statement])
+                said, code = self.warm.ask(nearcast=[command, "--state", "state", "--", statement])
                 tried.append(said)
                 if code == 0:
                     printed.append(said)
@@ -162,7 +162,7 @@ def compare(shown: str, printed: str) -> None:
 
 
 def _line(shown: str) -> str:
-    return ".*".join(re.escape(piece) for piece in shown.split("…")) + "\n"
+    return ".*".join(re.escape(piece) for piece in re.split(r" ?… ?", shown)) + "\n"
 
 
 class Library:
