@@ -64,7 +64,13 @@ def test_the_architecture_names_the_functions_of_the_path() -> None:
 
 
 def defines(path: str, name: str) -> bool:
-    return bool(re.search(rf"^ *(?:def|class) {name}\b", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE))
+    return bool(
+        re.search(
+            rf"^ *(?:(?:def|class) {name}\b|{name}(?:: .*)? = )",
+            (ROOT / path).read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+    )
 
 
 def test_the_architecture_has_the_packages_in_the_order_of_the_import_contract() -> None:
