@@ -1,4 +1,4 @@
-"""What a stream of ops and posts means (DESIGN, *Meaning*), worked out one by one with plain Python.
+"""What a stream of ops and posts means (docs/language), worked out one by one with plain Python.
 
 It shares with the pipeline only the parser, the tokeniser and the definition of regions: expressions are evaluated as
 they were written, not as the disjunctions that indexes file.

@@ -15,7 +15,7 @@ import pytest
 from nearcast.engine.begin import begin
 from nearcast.engine.local import run_locally
 from nearcast.engine.settings import Settings
-from nearcast.engine.warmup import SUBSCRIPTION as SQL
+from nearcast.engine.warmup import a_range
 from nearcast.reader.current_answer import read_current
 from nearcast.reader.reader import Reader
 from nearcast.reader.results import read_results
@@ -27,6 +27,7 @@ from nearcast.storage.sweep import sweep
 from tests.engine.harness import ops_table
 from tests.marks import slow
 
+SQL = a_range()
 BATCHES = 12
 A_BATCH = 60
 STRIPS = [f"SELECT * FROM stream WHERE loc INSIDE RECT({w}, -90, {w + 40}, 90)" for w in range(-180, 180, 40)]

@@ -7,9 +7,9 @@ import pytest
 
 from nearcast.engine.settings import Settings
 from nearcast.storage.directory import StateDirectory
-from nearcast.storage.manifest import BEATS, ENDS, NEAREST, PARTIALS, SUBSCRIPTIONS, WINDOW
+from nearcast.storage.manifest import ENDS, NEAREST, PARTIALS, SUBSCRIPTIONS, TICKS, WINDOW
 from nearcast.storage.sweep import sweep
-from nearcast.storage.tick_progress import Beats
+from nearcast.storage.tick_progress import TickProgress
 from tests.engine.harness import MINUTE, NOON, start, step
 from tests.engine.oracle import Batch
 from tests.marks import slow
@@ -53,7 +53,7 @@ def test_what_a_subscription_took_is_given_back(kind: str, ends: str, keep: str,
     """
     state, settings = StateDirectory(tmp_path), Settings(workers=2, keep=keep, retention=RETENTION)
     start(state, settings, posts(0))
-    own = (SUBSCRIPTIONS, ENDS, NEAREST, BEATS, WINDOW, PARTIALS)
+    own = (SUBSCRIPTIONS, ENDS, NEAREST, TICKS, WINDOW, PARTIALS)
     assert files(state, own) == {**dict.fromkeys(own, 0), "bytes": 0}
 
     sql = KINDS[kind] + (" FOR 10 MINUTES" if ends == "by FOR" else "")
@@ -67,7 +67,7 @@ def test_what_a_subscription_took_is_given_back(kind: str, ends: str, keep: str,
     assert there[SUBSCRIPTIONS] >= 5
     reporting = kind in ("terms", "aggregates", "total")
     assert (there[PARTIALS] > 0) == (kind in ("aggregates", "total"))
-    assert (there[BEATS] > 0) == reporting and (there[NEAREST] > 0) == (kind == "nearest")
+    assert (there[TICKS] > 0) == reporting and (there[NEAREST] > 0) == (kind == "nearest")
     assert (there[WINDOW] > 0) == (kind == "terms" and keep == "none")
 
     if ends == "by unsubscribing":
@@ -85,5 +85,5 @@ def test_reports_know_how_far_they_are_only_while_they_stand(tmp_path: Path) -> 
     start(state, settings, posts(0))
     step(state, settings, Batch(ops=[{"op": "subscribe", "id": 1, "sql": KINDS["terms"]}]))
     step(state, settings, Batch(posts=posts(0) + posts(3)))
-    beats = Beats.open(state, state.newest())
+    beats = TickProgress.open(state, state.newest())
     assert beats.seq.tolist() == [0] and beats.following.tolist() == [NOON + 4 * MINUTE]

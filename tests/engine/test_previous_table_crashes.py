@@ -11,13 +11,12 @@ import pytest
 
 from nearcast.engine import rebalancing as balance
 from nearcast.engine.settings import Settings
-from nearcast.engine.warmup import SUBSCRIPTION as SQL
 from nearcast.reader.current_answer import read_current
 from nearcast.reader.reader import Reader
 from nearcast.storage.directory import StateDirectory
 from nearcast.storage.manifest import Manifest
 from tests.engine.test_balance import check_kept
-from tests.engine.test_crashes import Crash, crashing_at, outbox, stream
+from tests.engine.test_crashes import SQL, Crash, crashing_at, outbox, stream
 
 # batch   0   1     2   3     4   5        6   7     8       9
 #         ops posts ops posts ops posts    ops posts ops     posts

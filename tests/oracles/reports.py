@@ -1,7 +1,7 @@
 """Standing reports of frequent terms (CTQ: SSTD §3.1, Definition 3, continuous version), worked out beat by beat.
 
 The paper: every δ time units a query reports the k terms that occur in the most of the posts that lie in its region and
-came in a window of length T. Here (DESIGN, *Meaning*) the window of beat b is (b − T, b], beats are whole multiples of
+came in a window of length T. Here (docs/language) the window of beat b is (b − T, b], beats are whole multiples of
 δ since the epoch, and a subscription reports at those in [start, end). A beat fires in the batch after which clock −
 lateness is past it, with all posts that have arrived by then; of a post that comes after that, `late` tells.
 

@@ -4,7 +4,7 @@
 here knows of leaves, segments or indexes; places, keyword expressions and attributes mean what they mean to the oracle
 of the stream (tests/pipeline/oracle.py).
 
-What the paper leaves open is as in DESIGN.md (*Meaning*) and INTERFACE.md. Where those leave an order open, because one
+What the paper leaves open is as in docs/language. Where that leaves an order open, because one
 id has several posts, it is completed here: newer posts before older ones, then by lon, then by lat.
 """
 

@@ -5,8 +5,10 @@ import pyarrow as pa
 
 from nearcast.common.arrays import chunk, frozen
 from nearcast.common.kernels.mix import id_keys
+from nearcast.engine.task import Task
 from nearcast.storage import outbox as outbox
-from nearcast.storage.outbox import LATE, Results
+from nearcast.storage.manifest import RESULTS
+from nearcast.storage.outbox import LATE, MATCH, Results
 from nearcast.storage.posts.post_segment import post_fingerprints
 from nearcast.storage.subscriptions.pair_predicates import predicates_hold
 from nearcast.storage.subscriptions.rows import Rows, is_text
@@ -65,3 +67,26 @@ def once(results: Results) -> Results:
     """
     first = np.sort(np.unique(pair_prints(results, np.ones(len(results), np.bool_)), return_index=True)[1])
     return results if len(first) == len(results) else Results(results.table.take(pa.array(first)), results.posts)
+
+
+def not_yet_told(task: Task, found: list[Results], again: np.ndarray) -> list[Results]:
+    """Results of new subscriptions without what an earlier one of the same id (`again`, by their keys) has had already:
+    the outbox has each pair of query and post once.
+    """
+    found = [part for part in found if len(part)]
+    if not found or not len(again):
+        return found
+    whole = Results.concat(found)
+    repeated = np.isin(id_keys(*ids_as_arrays(whole.table)), again)
+    if not repeated.any():
+        return found
+    since = int(chunk(whole.posts["ts"]).to_numpy().min())
+    known = [np.empty(0, np.uint64)]
+    for ref in task.manifest.of(RESULTS):
+        if ref.max_ts >= since:
+            results = Results.open(task.plan.state.path(ref.name))
+            of_them = np.isin(id_keys(*ids_as_arrays(results.table)), again)
+            known.append(pair_prints(results, of_them & (results.table["kind"].to_numpy() == MATCH)))
+    new = ~repeated
+    new[repeated] = ~np.isin(pair_prints(whole, repeated), np.concatenate(known))
+    return [Results(whole.table.filter(pa.array(new)), whole.posts)]

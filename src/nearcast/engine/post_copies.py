@@ -7,7 +7,7 @@ others may have to match it.
   gets the fingerprints of the posts that others get and that a copy of its own could repeat, with their places in the
   stream: in-batch duplicates are decided alike everywhere. What is stored is looked up wherever it may be.
 - Each pair of query and post comes out of one worker (`RoutingTable.reported`); where an id has been subscribed again,
-  two versions of it may still come out of two, and `engine.duplicate_matches` sees to that before the commit.
+  two versions of it may still come out of two, and `kinds.range.merge` sees to that before the commit.
 
 Otherwise none of this is needed, and no column of it travels.
 """

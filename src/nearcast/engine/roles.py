@@ -12,7 +12,7 @@ default that does what most kinds do, or nothing. In the order of a batch:
    of its segments of subscriptions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from nearcast.common.kinds import Kind
 from nearcast.engine.arrivals import Arrivals
-from nearcast.engine.batch import BatchPlan, write_segment
+from nearcast.engine.batch import BatchPlan, open_segments, write_segment
 from nearcast.engine.op_resolution import Resolved
 from nearcast.engine.routing_view import RoutingView
 from nearcast.engine.settings import Settings
@@ -34,6 +34,7 @@ from nearcast.storage.outbox import Results
 from nearcast.storage.subscriptions.pyramid import PYRAMID
 from nearcast.storage.subscriptions.rows import Rows
 from nearcast.storage.subscriptions.subscription_segment import Segment
+from nearcast.storage.subscriptions.subscription_set import EndLog, SubscriptionSet, read_logs
 
 if TYPE_CHECKING:
     from nearcast.engine.segment_rewriter import Rewriting
@@ -58,8 +59,21 @@ class Standing:
             self.task.result.segments.append(self.role.write(self.task.plan, new, 0))
             self.task.result.count(filed=len(new))
 
+    def subscriptions(self, new: Mapping[str, Segment]) -> SubscriptionSet:
+        """Those that stand, this worker's own where the kind is placed by leaves, and new ones by the names of their
+        segments; with all that ends them.
+        """
+        task, kind = self.task, self.role.kind
+        refs = [ref for ref in task.manifest.of(SUBSCRIPTIONS) if ref.asks == kind.code]
+        names = [ref.name for ref in refs if not kind.placed or ref.owner == task.worker]
+        ends = EndLog.empty() if self.ops is None else self.ops.ends
+        logs = read_logs(task.plan.state, task.manifest)
+        return SubscriptionSet({**open_segments(task.plan, names), **new}, ends, task.first_post, logs)
+
     def catch_up(self) -> list[Results]:
-        """What new subscriptions find among the posts already kept. Only called where there are ops and kept posts."""
+        """What new subscriptions find among the posts already kept. Only called where there are ops and kept posts.
+        What an earlier subscription of the same id has had, the engine leaves out.
+        """
         return []
 
     def match(self, posts: Arrivals) -> list[Results]:

@@ -18,6 +18,7 @@ from nearcast.engine.batch import BatchPlan
 from nearcast.engine.compaction import compact
 from nearcast.engine.keyword_lists import words_of_posts, words_of_searches, write_learned
 from nearcast.engine.load_notes import observe, watched
+from nearcast.engine.match_results import not_yet_told, once
 from nearcast.engine.new_words import new_words
 from nearcast.engine.op_packets import unpack_ops
 from nearcast.engine.op_resolution import Resolved
@@ -46,7 +47,7 @@ def work(plan: BatchPlan, worker: int, packets: Iterable[bytes]) -> TaskResult:
     results = caught_up(task, ops, standing)
     posts = arrived(task, tables)
     if posts is not None:
-        results += matched(task, posts, standing)
+        results += matched(task, ops, posts, standing)
         store(task, posts)
     finish(task, standing, results, rejected(task, tables, ops))
     learn(task, ops, posts)
@@ -80,7 +81,7 @@ def caught_up(task: Task, ops: Resolved | None, standing: list[Standing]) -> lis
     if ops is None or not task.keeps_posts:
         return []
     with task.result.timed("catch up"):
-        return [found for part in standing for found in part.catch_up()]
+        return not_yet_told(task, [found for part in standing for found in part.catch_up()], ops.again)
 
 
 def arrived(task: Task, tables: Tables) -> Arrivals | None:
@@ -94,9 +95,11 @@ def arrived(task: Task, tables: Tables) -> Arrivals | None:
     return admit(task, tables[packing.POSTS], tables.get(packing.PRINTS))
 
 
-def matched(task: Task, posts: Arrivals, standing: list[Standing]) -> list[Results]:
-    """What the posts bring to subscriptions, and those too late for a report that was sent."""
-    return [found for part in standing for found in part.match(posts)] + late_results(task, posts)
+def matched(task: Task, ops: Resolved | None, posts: Arrivals, standing: list[Standing]) -> list[Results]:
+    """What the posts bring to subscriptions, each pair once, and posts too late for a report that was sent."""
+    found = [found for part in standing for found in part.match(posts)]
+    again = task.manifest.counts.get("again", 0) + (0 if ops is None else ops.counts["again"])
+    return [once(part) if again else part for part in found] + late_results(task, posts)
 
 
 def store(task: Task, posts: Arrivals) -> None:

@@ -29,7 +29,7 @@ def iso(micros: int) -> str:
 
 
 def post_rows(posts: pa.Table, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Posts (the model's columns) as dictionaries; `columns` None for all that are stored. `ts` is in microseconds."""
+    """Posts as dictionaries; `columns` None for all that are stored. `ts` is in microseconds."""
     posts = with_derived(posts, columns or ())
     rows = []
     for record in records(posts):

@@ -1,4 +1,5 @@
-"""Raw columns to posts: every way of writing an id, a time, a place and attributes, brought to the model's columns.
+"""Raw columns to posts: every way of writing an id, a time, a place and attributes, brought to columns as in
+`post_schema`.
 
 The reasons for which a row is no post are short and stable: no id, bad id, id out of range, no time, bad time, time out
 of range, no coordinates, bad coordinates, latitude out of range, longitude out of range, text is not a string, text too

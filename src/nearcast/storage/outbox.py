@@ -45,7 +45,7 @@ REPORT_RESULTS = pa.schema(
 
 @dataclass(frozen=True)
 class Results:
-    """Results and the posts they are about (the model's columns)."""
+    """Results and the posts they are about (columns as in `post_schema`)."""
 
     table: pa.Table
     posts: pa.Table

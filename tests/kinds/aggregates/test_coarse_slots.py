@@ -14,7 +14,7 @@ from nearcast.common.arrays import frozen
 from nearcast.common.geo.containment import contains, encode
 from nearcast.common.geo.shapes import Circle, Polygon, Rect, Region
 from nearcast.common.op_schema import BEGINNING, NEVER
-from nearcast.kinds.aggregates import coarse_slots
+from nearcast.storage.posts import coarse_slots
 from nearcast.storage.posts.coarse_slots import CoarseSlots, cells_of
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import Question

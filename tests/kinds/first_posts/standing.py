@@ -9,18 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.engine.arrivals import Arrivals
-from nearcast.engine.batch import BatchPlan, open_segments
+from nearcast.engine.batch import BatchPlan
 from nearcast.engine.match_results import results_of
 from nearcast.engine.op_resolution import Resolved
 from nearcast.engine.roles import Standing, StandingRole
 from nearcast.engine.task import Task
 from nearcast.engine.task_result import AllWorkers, TaskResult, files_left
 from nearcast.storage.files import open_table, write_table
-from nearcast.storage.manifest import RESULTS, SUBSCRIPTIONS, Manifest, SegmentRef
+from nearcast.storage.manifest import RESULTS, Manifest, SegmentRef
 from nearcast.storage.outbox import MATCH, Results
 from nearcast.storage.subscriptions.pyramid import PYRAMID
 from nearcast.storage.subscriptions.subscription_segment import Segment
-from nearcast.storage.subscriptions.subscription_set import EndLog, SubscriptionSet, read_logs
 from tests.kinds.first_posts import FIRSTS, KIND
 
 CANDIDATES = "first posts"  # files in the spool
@@ -31,27 +30,21 @@ class FirstPosts(Standing):
         self.found: list[Results] = []
         super().__init__(role, task, ops)
 
-    def subscriptions(self, before: bool) -> SubscriptionSet:
-        """The new ones, and those that stand (`before`)."""
-        refs = [ref for ref in self.task.manifest.of(SUBSCRIPTIONS) if ref.asks == KIND.code] if before else []
-        segments = open_segments(self.task.plan, [ref.name for ref in refs])
-        if self.new is not None and len(self.new):
-            segments["new"] = Segment.build(self.new, PYRAMID)
-        logs = read_logs(self.task.plan.state, self.task.manifest)
-        ends = EndLog.empty() if self.ops is None else self.ops.ends
-        return SubscriptionSet(segments, ends, self.task.first_post, logs)
+    def fresh(self) -> dict[str, Segment]:
+        """The subscriptions that the batch adds, by a name: what is written counts from the next batch on."""
+        return {"new": Segment.build(self.new, PYRAMID)} if self.new is not None and len(self.new) else {}
 
     def catch_up(self) -> list[Results]:
-        if self.ops is not None and self.new is not None and len(self.new):
-            for segment, rows in self.task.kept_posts(int(self.new.start.min()), self.ops.deletes):
-                columns = segment.columns(rows)
-                pairs = self.subscriptions(before=False).match(columns, columns.z_order())
-                self.found.append(results_of(pairs, segment.take(rows), MATCH, self.task.plan.batch))
+        for new in self.fresh().values():
+            assert self.ops is not None
+            for segment, rows in self.task.kept_posts(int(new.rows.start.min()), self.ops.deletes):
+                matches = new.match(segment.columns(rows), self.ops.ends.of(new), self.task.first_post)
+                self.found.append(results_of([(new.rows, matches)], segment.take(rows), MATCH, self.task.plan.batch))
         return []
 
     def match(self, posts: Arrivals) -> list[Results]:
         wanted = posts.in_order(posts.marked(KIND) & posts.stored)
-        pairs = self.subscriptions(before=True).match(posts.columns, wanted)
+        pairs = self.subscriptions(self.fresh()).match(posts.columns, wanted)
         self.found.append(results_of(pairs, posts.posts, MATCH, self.task.plan.batch))
         return []
 

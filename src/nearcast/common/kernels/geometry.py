@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nearcast.common.kernels.compiled import kernel
 
-EVERYWHERE, RECT, CIRCLE, POLYGON = 0, 1, 2, 3  # as in model.regions
+EVERYWHERE, RECT, CIRCLE, POLYGON = 0, 1, 2, 3  # as in common.geo.shapes
 
 EARTH_RADIUS_KM = 6371.0088
 RADIANS = math.pi / 180.0

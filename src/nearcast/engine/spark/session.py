@@ -16,7 +16,7 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",  # a worker is a partition: none may be coalesced
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.pollingDelay": "50ms",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",  # a record may be a packet of up to 8 MB
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",  # no record batch is larger
     # The checkpoint's files without a checksum file beside each: every file costs a few processes (chmod) of the JVM's.
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.shuffle.compress": "false",  # packets hold hashes and short texts: time lost, little won

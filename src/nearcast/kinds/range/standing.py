@@ -7,13 +7,10 @@ pairs that it finds it reports those that are its own to report.
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
-from nearcast.common.arrays import chunk
-from nearcast.common.kernels.mix import id_keys
 from nearcast.engine.arrivals import Arrivals
-from nearcast.engine.batch import BatchPlan, open_segments, write_segment
-from nearcast.engine.match_results import ids_as_arrays, once, pair_prints, results_of
+from nearcast.engine.batch import BatchPlan, write_segment
+from nearcast.engine.match_results import results_of
 from nearcast.engine.op_packets import HOME, KEEPS, STORES
 from nearcast.engine.op_resolution import Resolved
 from nearcast.engine.previous_table import LEAF
@@ -22,11 +19,10 @@ from nearcast.engine.task import Task
 from nearcast.engine.task_result import AllWorkers, TaskResult
 from nearcast.kinds.range import KIND
 from nearcast.kinds.range.merge import drop_repeated
-from nearcast.storage.manifest import RESULTS, SUBSCRIPTIONS, Manifest, SegmentRef
+from nearcast.storage.manifest import SUBSCRIPTIONS, Manifest, SegmentRef
 from nearcast.storage.outbox import MATCH, Results
 from nearcast.storage.subscriptions.rows import Rows
 from nearcast.storage.subscriptions.subscription_segment import Matches, Segment
-from nearcast.storage.subscriptions.subscription_set import EndLog, SubscriptionSet, read_logs
 
 
 class RangeStanding(Standing):
@@ -63,29 +59,17 @@ class RangeStanding(Standing):
                 hit, back = np.unique(matches.posts, return_inverse=True)
                 pairs = Matches(back, matches.rows, matches.candidates)
                 found.append(results_of([(new.rows, pairs)], segment.take(rows[hit]), MATCH, self.task.plan.batch))
-        found = [part for part in found if len(part)]
-        return not_yet_told(self.task, found, self.ops.again) if found and len(self.ops.again) else found
+        return found
 
     def match(self, posts: Arrivals) -> list[Results]:
         result, plan = self.task.result, self.task.plan
         with result.timed("match"):
             wanted = posts.wanted(KIND)
-            found = self.subscriptions().match(posts.columns, wanted)
+            found = self.subscriptions(self.own).match(posts.columns, wanted)
             found = [(rows, self.reported(rows, matches, posts)) for rows, matches in found]
             result.count(candidates=sum(m.candidates for _, m in found), tried=len(wanted))
         with result.timed("results"):
-            results = results_of(found, posts.posts, MATCH, plan.batch, posts.late)
-            again = self.task.manifest.counts.get("again", 0) + (self.ops.counts["again"] if self.ops else 0)
-            return [once(results) if again else results]
-
-    def subscriptions(self) -> SubscriptionSet:
-        """Those that this worker keeps, and those that this batch adds."""
-        task = self.task
-        refs = [ref for ref in task.manifest.of(SUBSCRIPTIONS) if ref.owner == task.worker and ref.asks == KIND.code]
-        segments = open_segments(task.plan, [ref.name for ref in refs])
-        ends = EndLog.empty() if self.ops is None else self.ops.ends
-        logs = read_logs(task.plan.state, task.manifest)
-        return SubscriptionSet({**segments, **self.own}, ends, task.first_post, logs)
+            return [results_of(found, posts.posts, MATCH, plan.batch, posts.late)]
 
     def reported(self, rows: Rows, matches: Matches, posts: Arrivals) -> Matches:
         """Of the pairs found those that are this worker's to report."""
@@ -97,24 +81,6 @@ class RangeStanding(Standing):
             leaves = posts.leaves, posts.table[LEAF].to_numpy()
             return previous.reported(router, matches, rows, posts.columns, leaves, worker, workers)
         return router.reported(matches, rows, posts.columns, posts.leaves, worker, workers)
-
-
-def not_yet_told(task: Task, found: list[Results], again: np.ndarray) -> list[Results]:
-    """Without what an earlier subscription of the same id has had already: the outbox has each pair once."""
-    whole = Results.concat(found)
-    repeated = np.isin(id_keys(*ids_as_arrays(whole.table)), again)
-    if not repeated.any():
-        return found
-    since = int(chunk(whole.posts["ts"]).to_numpy().min())
-    known = [np.empty(0, np.uint64)]
-    for ref in task.manifest.of(RESULTS):
-        if ref.max_ts >= since:
-            results = Results.open(task.plan.state.path(ref.name))
-            of_them = np.isin(id_keys(*ids_as_arrays(results.table)), again)
-            known.append(pair_prints(results, of_them & (results.table["kind"].to_numpy() == MATCH)))
-    new = ~repeated
-    new[repeated] = ~np.isin(pair_prints(whole, repeated), np.concatenate(known))
-    return [Results(whole.table.filter(pa.array(new)), whole.posts)]
 
 
 class RangeStandingRole(StandingRole):

@@ -74,7 +74,7 @@ class LedgerPart:
 
 
 def write_ledger(path: Path, posts: pa.Table, terms: np.ndarray, offsets: np.ndarray, prints: np.ndarray) -> int:
-    """Write posts (the model's columns) with their words and fingerprints; the size of the files."""
+    """Write posts (columns as in `post_schema`) with their words and fingerprints; the size of the files."""
     own = int.from_bytes(hashlib.blake2b(path.name.encode(), digest_size=8).digest(), "big", signed=True)
     none, first = np.empty(0, np.int64), np.zeros(1, np.int64)
     return _write(path, posts, terms, offsets, prints, none, first, np.array([own]))

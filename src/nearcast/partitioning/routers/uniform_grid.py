@@ -1,5 +1,5 @@
-"""A uniform grid over the extent of a sample: the papers' simplest spatial partitioning, PS2Stream's *grid* (seed
-001 §VI-B).
+"""A uniform grid over the extent of a sample: the papers' simplest spatial partitioning, PS2Stream's *grid*
+(PS2Stream §VI-B).
 """
 
 import numpy as np

@@ -11,7 +11,7 @@ from nearcast.common.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Given:
-    """Posts (the model's columns) and their words, as the tokeniser gives them."""
+    """Posts (columns as in `post_schema`) and their words, as the tokeniser gives them."""
 
     posts: pa.Table
     terms: np.ndarray

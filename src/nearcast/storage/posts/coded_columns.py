@@ -67,7 +67,7 @@ class Column:
 
 
 def coded(table: pa.Table, name: str) -> Column:
-    """The attribute `name` of the posts of a table with the model's columns."""
+    """The attribute `name` of the posts of a table with columns as in `post_schema`."""
     parts: list[Values] = []
     codes = np.zeros(len(table), np.int32)
     missing = np.ones(len(table), np.bool_)

@@ -40,7 +40,7 @@ def derive(segment: PostSegment, rows: np.ndarray, name: str) -> pa.Array:
 
 
 def derive_from(posts: pa.Table, name: str) -> pa.Array:
-    """The same of a table with the model's columns."""
+    """The same of a table with columns as in `post_schema`."""
     if name == "length":
         return chunk(pc.utf8_length(posts["text"]).fill_null(0)).cast(pa.int64())
     if name == "cell":
@@ -60,7 +60,7 @@ def attributes_of(segment: PostSegment, rows: np.ndarray, names: Collection[str]
 
 
 def with_derived(posts: pa.Table, names: Collection[str]) -> pa.Table:
-    """Posts (the model's columns) and those of the derived attributes that are named."""
+    """Posts (columns as in `post_schema`) and those of the derived attributes that are named."""
     if not any(name in DERIVED for name in names):
         return posts
     columns = dict(zip(posts.column_names, posts.columns, strict=True))

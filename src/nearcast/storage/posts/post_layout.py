@@ -53,7 +53,7 @@ def column(table: pa.Table, name: str) -> np.ndarray:
 
 
 def lay_out(table: pa.Table, order: np.ndarray, sealed: bool) -> tuple[Arrays, Vocabulary]:
-    """The arrays of the posts `order` of a table (the model's columns, `leaf` and `terms`)."""
+    """The arrays of the posts `order` of a table (columns as in `post_schema`, `leaf` and `terms`)."""
     order = frozen(order.astype(np.int64, copy=False))
     arrays: Arrays = {}
     facts = [len(order)]

@@ -92,7 +92,7 @@ class PostSegment:
 
     @classmethod
     def of(cls, table: pa.Table) -> "PostSegment":
-        """A segment in memory: the model's columns, `leaf` and `terms`, and attributes."""
+        """A segment in memory: columns as in `post_schema`, `leaf` and `terms`, and attributes."""
         order = place_order(table)
         arrays, _ = lay_out(table, order, sealed=False)
         arrays = {name: frozen(a) if isinstance(a, np.ndarray) else a for name, a in arrays.items()}
@@ -269,7 +269,7 @@ class PostSegment:
         return forward_codes(self.arrays["forward"], self.arrays["forward_starts"], rows)
 
     def take(self, rows: np.ndarray) -> pa.Table:
-        """Whole posts, in the order of `rows`: the model's columns and attributes."""
+        """Whole posts, in the order of `rows`: columns as in `post_schema` and attributes."""
         rows = np.ascontiguousarray(rows, np.int64)
         lon, lat = self.places(rows)
         base = {
