@@ -2,8 +2,7 @@
 
 An offset of the stream is a position in this log: the number of units (rows of Parquet, bytes of text) before it. The
 log only grows, so a position means the same for ever: another folder, more files or a grown file are appended, and the
-same content again, under whatever name, adds nothing (docs/architecture, *Ops come before posts*). One process writes a
-log at a time.
+same content again, under whatever name, adds nothing. One process writes a log at a time.
 """
 
 import bisect

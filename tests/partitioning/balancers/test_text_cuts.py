@@ -16,7 +16,7 @@ from tests.partitioning.balancers.cases import CELLS, check_partition, random_mi
 from tests.partitioning.routers.tile_cases import random_sample, sample_of
 
 Case = tuple[Partition, Loads, RouterSample]
-COSTS = retext.Costs(1.0, 1.0, 1.0)
+COSTS = retext.CutCosts(1.0, 1.0, 1.0)
 lists = st.lists(st.integers(0, 6), max_size=4)
 
 

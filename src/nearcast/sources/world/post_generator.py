@@ -31,7 +31,7 @@ SCHEMA = pa.schema(
     ]
 )  # fmt: skip
 
-_TOPIC_NAMES = pa.array([topic.name for topic in TOPICS])
+_TOPIC_NAMES = [topic.name for topic in TOPICS]  # no Arrow array: making one imports pandas, a second and more
 _TOPIC_PRICE = np.array([topic.price for topic in TOPICS])
 _CITY_LANGUAGE = np.array([LANGUAGE_CODES.index(city.language) for city in CITIES])
 
@@ -87,7 +87,7 @@ def block(seed: int, start: int, rate: float, words: int, number: int) -> pa.Tab
             text,
             lexicon.strings.take(pa.array(user)),
             pa.array(LANGUAGE_CODES).take(pa.array(language)),
-            _TOPIC_NAMES.take(pa.array(topic)),
+            pa.array(_TOPIC_NAMES).take(pa.array(topic)),
             np.minimum(rng.random(BLOCK) ** -0.8 - 1, 1e6).astype(np.int64),
             _prices(rng, topic),
         ],
