@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nearcast.engine.local import begin
+from nearcast.engine.begin import begin
 from nearcast.engine.packets import POSTS, SEEN, unpack
 from nearcast.engine.settings import Settings
 from nearcast.engine.splits import SplitTask, packets_of
