@@ -71,6 +71,17 @@ def complaint(command: str) -> str | None:
     return None
 
 
+def all_options() -> set[str]:
+    """The options of all commands."""
+    found: set[str] = set()
+    waiting = [typer.main.get_command(app)]
+    while waiting:
+        command = waiting.pop()
+        waiting += getattr(command, "commands", {}).values()
+        found |= {each for parameter in command.params for each in (*parameter.opts, *parameter.secondary_opts)}
+    return found
+
+
 def _makefile() -> str:
     return (ROOT / "Makefile").read_text(encoding="utf-8")
 
@@ -79,10 +90,10 @@ def _wrong_option(words: list[str]) -> str | None:
     command = typer.main.get_command(app)
     while words and hasattr(command, "commands") and words[0] in command.commands:
         command, words = command.commands[words[0]], words[1:]
-    if hasattr(command, "commands"):
-        return f"there is no command {words[:1]}"
+    if hasattr(command, "commands") and words:
+        return f"there is no command {words[0]}"
     options = {each for parameter in command.params for each in (*parameter.opts, *parameter.secondary_opts)}
-    if command.name == "bench":
+    if command.name == "bench" and words:
         options |= _benchmark_options(words[0])
     given = [word.partition("=")[0] for word in words if word.startswith("--")]
     return next((f"{command.name} has no option {each}" for each in given if each not in options), None)

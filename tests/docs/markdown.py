@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ("bash", "sql", "python", "json", "toml", "output", "text")
-DIRECTIVES = ("not run", "run as", "exits with", "in the checkout", "file", "search", "subscribe")
+DIRECTIVES = ("as in", "not run", "run as", "exits with", "in the checkout", "file", "search", "subscribe")
 
 _FENCE = re.compile(r"^( *)(`{3,})(\S*)\s*$")
 _COMMENT = re.compile(r"^ *<!-- (.*?)(?:: (.*?))? -->$")

@@ -6,9 +6,10 @@
 - `output` is compared with what the block before it printed: `…` stands for any text, alone on a line for any lines;
 - `text` is only shown.
 
-Comments right above a block change that: `<!-- not run: WHY -->` (its commands are checked against the Makefile and the
-options that there are), `<!-- run as: COMMAND -->`, `<!-- exits with N -->`, `<!-- in the checkout -->`, `<!-- file:
-PATH -->` (the block is written there), `<!-- search -->` and `<!-- subscribe -->` (that, and nothing else).
+Comments right above a block change that: `<!-- as in: PAGE -->` (that page has the same block, and it is run there),
+`<!-- not run: WHY -->` (its commands are checked against the Makefile and the options that there are), `<!-- run as:
+COMMAND -->`, `<!-- exits with N -->`, `<!-- in the checkout -->`, `<!-- file: PATH -->` (the block is written there),
+`<!-- search -->` and `<!-- subscribe -->` (that, and nothing else).
 """
 
 import json
@@ -83,6 +84,10 @@ class Page:
             path = self.directory / block.directives["file"]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text + "\n", encoding="utf-8")
+        elif "as in" in block.directives:
+            page = ROOT / block.directives["as in"]
+            same = [each.text for each in blocks(page.read_text(encoding="utf-8")) if each.language == block.language]
+            assert block.text in same, f"{block.directives['as in']} has no such block"
         elif "not run" in block.directives:
             assert block.directives["not run"], "say why it is not run"
             for command in commands(block.text) if block.language == "bash" else ():

@@ -106,6 +106,7 @@ def test_statements_end_with_a_semicolon_or_an_empty_line() -> None:
         page("```json", '{"a": }', "```"),
         page("<!-- not run: long -->", "```bash", "make nothing", "```"),
         page("<!-- not run -->", "```bash", "make test", "```"),
+        page("<!-- as in: docs/quickstart.md -->", "```bash", "echo no", "```"),
     ],
 )
 def test_a_page_whose_block_fails_fails(text: str, tmp_path: Path) -> None:

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.commands import all_options, complaint
 from tests.docs.markdown import ROOT, name_of, pages
 
 WIDEST, WIDEST_ROW = 140, 160
 PATH = re.compile(r"(?<![\w/.-])(?:src|tests|papers|scripts)/[\w./*<>{},-]+")
 FUNCTION = re.compile(r"`(\w+)` in\s+`((?:src|tests|papers)/[\w/]+\.py)`")
+CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+OTHERS = {"--strict"}  # options of other programs that pages name
 ELSEWHERE = re.compile(r"\bseed 00\d|\bDESIGN\.md|\bINTERFACE\.md|\bSTYLE\.md|\bAUDIT\.md|\bPARAMETERS\.md")
 
 
@@ -81,6 +84,27 @@ def test_the_architecture_has_the_packages_in_the_order_of_the_import_contract()
     ]
     layers = next(each["layers"] for each in contracts if each["type"] == "layers")
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == layers
+
+
+def code_in(page: Path) -> list[str]:
+    """What a page has in backquotes, outside of its blocks."""
+    text = re.sub(r"^( *)```.*?^\1```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return CODE.findall(text)
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_commands_and_options_that_a_page_names_exist(page: Path) -> None:
+    named, known = code_in(page), all_options() | OTHERS
+    commands = [code for code in named if code.startswith(("nearcast ", "make ")) and "…" not in code]
+    assert [wrong for code in commands if (wrong := complaint(code))] == []
+    options = [re.split(r"[ =]", code)[0] for code in named if code.startswith("--") and len(code) > 2]
+    assert [option for option in options if option not in known] == []
+
+
+def test_a_command_or_option_that_does_not_exist_is_found_out() -> None:
+    assert complaint("nearcast serve --port 1") == "there is no command serve"
+    assert complaint("make coffee") == "the Makefile has no target coffee"
+    assert "--retention" in all_options() and "--retain" not in all_options()
 
 
 @pytest.mark.parametrize("page", pages(), ids=name_of)

@@ -38,10 +38,9 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     assert "State.search" in (tmp_path / "site" / "python" / "index.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("wrong", ["[nowhere](nowhere.md)", "::: nearcast.nothing"])
-def test_a_wrong_link_or_name_breaks_the_build(wrong: str, tmp_path: Path) -> None:
-    with (copy(tmp_path) / "docs" / "python.md").open("a", encoding="utf-8") as page:
-        page.write(f"\n{wrong}\n")
+def test_a_link_that_leads_nowhere_breaks_the_build(tmp_path: Path) -> None:
+    with (copy(tmp_path) / "docs" / "glossary.md").open("a", encoding="utf-8") as page:
+        page.write("\n[nowhere](nowhere.md)\n")
     assert build(tmp_path).returncode != 0
 
 
