@@ -72,8 +72,9 @@ def complaint(command: str) -> str | None:
 
 
 def all_options() -> set[str]:
-    """The options of all commands."""
-    found: set[str] = set()
+    """The options of all commands and benchmarks."""
+    benchmarks = entry_points(group="nearcast.benchmarks")
+    found = {option for each in benchmarks for option in _benchmark_options(each.name)}
     waiting = [typer.main.get_command(app)]
     while waiting:
         command = waiting.pop()
