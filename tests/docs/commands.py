@@ -13,7 +13,7 @@ from tests.docs.markdown import ROOT
 
 ALONE = ("run", "demo", "bench")  # commands that start Spark or take long: a process of their own
 _HEREDOC = re.compile(r"<<-?\s*'?(\w+)'?")
-_KNOWN = ("cd", "git", "pip", "python", "sh")
+_KNOWN = ("cd", "export", "git", "pip", "python", "sh")
 
 
 def commands(text: str) -> Iterator[str]:
