@@ -6,7 +6,7 @@ from nearcast.common.errors import NearcastError
 from nearcast.sources.file_log import FileLog
 from nearcast.sources.file_source import FileSource
 from nearcast.sources.protocol import OPS, POSTS
-from nearcast.storage.checkpoint import batch_offset, position
+from nearcast.storage.checkpoint import Offset, batch_offset, position
 from nearcast.storage.directory import StateDirectory
 
 
@@ -23,11 +23,13 @@ def backlog(state: StateDirectory, batch: int) -> Backlog | None:
     done = batch_offset(state, batch)
     if done is None:
         return None
+    return Backlog(*(_left(state, done, role) for role in (POSTS, OPS)))
+
+
+def _left(state: StateDirectory, done: Offset, role: str) -> int:
+    """About how many rows of files are left; none where a role has had no files."""
     try:
-        logs = {role: FileLog(state.source, role, read_only=True) for role in (POSTS, OPS)}
+        log = FileLog(state.source, role, read_only=True)
     except NearcastError:
-        return None
-    left = {
-        role: log.rows_estimate(position(done, role, FileSource.name) or 0, log.total) for role, log in logs.items()
-    }
-    return Backlog(left[POSTS], left[OPS])
+        return 0
+    return log.rows_estimate(position(done, role, FileSource.name) or 0, log.total)
