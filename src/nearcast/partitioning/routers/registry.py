@@ -83,7 +83,9 @@ def balancer_of(name: str) -> str:
 
 
 def routers_fit_for(balancer: str) -> list[str]:
-    return [router.name for router in routers().values() if balancer in router.fits]
+    """By their names, those first whose own paper's balancer it is."""
+    fit = [router for router in routers().values() if balancer in router.fits]
+    return [router.name for router in sorted(fit, key=lambda router: router.balancer != balancer)]
 
 
 def build(name: str, sample: RouterSample, workers: int) -> Partition:
