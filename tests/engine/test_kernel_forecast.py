@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_read_hides_nothing_else(state: StateDirectory, tm
 def test_what_is_compiled_is_not_compiled_again(state: StateDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     state.add_to_inbox({"op": "subscribe", "id": "near", "sql": NEAREST})
     state.add_to_inbox({"op": "subscribe", "id": "best", "sql": RELEVANT})
-    monkeypatch.setattr(forecast, "is_warm_for", lambda kind: kind == "nearest")
+    monkeypatch.setattr(forecast, "is_warm_for", lambda kind: kind.name == "nearest")
     assert forecast.to_compile(state, Inputs()) == ["relevance"]
     monkeypatch.setattr(forecast, "is_warm_for", lambda _: True)
     assert forecast.to_compile(state, Inputs()) == []
