@@ -64,7 +64,7 @@ def test_the_number_of_workers_may_change_between_batches(seed: int, tmp_path: P
 def test_catching_up_by_searches_or_by_looking_at_all_is_one(
     always: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nearcast.kinds.nearest.standing.A_SEARCH", 0 if always else 1 << 40)
+    monkeypatch.setattr("nearcast.kinds.nearest.nearest_filing.A_SEARCH", 0 if always else 1 << 40)
     batches, oracle = random_batches(31, 16)
     check_nearest(run(tmp_path, Settings(), batches, sample=FIRST), oracle)
 

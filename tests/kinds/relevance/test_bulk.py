@@ -195,7 +195,7 @@ def test_rows_have_the_words_and_profiles_of_those_that_ask() -> None:
     rows = rows_of(MIXED)
     assert rows.having("scoring").tolist() == [True, False, False, False, True, True, False]
     assert rows.having("points").tolist() == [False, False, True, False, False, False, False]
-    assert rows.reporting.tolist() == [False, False, False, True, False, False, False]
+    assert rows.having("ticks").tolist() == [False, False, False, True, False, False, False]
     assert np.diff(rows.words_offsets.astype(np.int64)).tolist() == [2, 0, 0, 0, 1, 3, 0]
     assert rows.scoring[0].tolist() == [1.0, 2.0, 20.0, 0.5, HALF_WORLD_KM, 1000.0, 0.0]
     assert rows.scoring[4].tolist() == [-5.0, 2.0, 1.0, 1.0, HALF_WORLD_KM, 1000.0, 0.0]
@@ -218,8 +218,8 @@ def test_rows_taken_and_joined_keep_their_words(picks: list[list[int]]) -> None:
     whole = listed(rows)
     for part, pick in zip(parts, picks, strict=True):
         assert listed(part) == [whole[i] for i in pick]
-        assert part.relevant.tolist() == [bool(whole[i][0]) for i in pick]
-        assert bool(len(part.profiles)) == bool(len(part.words_offsets)) == part.relevant.any()
+        assert part.having("scoring").tolist() == [bool(whole[i][0]) for i in pick]
+        assert bool(len(part.scoring)) == bool(len(part.words_offsets)) == part.having("scoring").any()
     joined = Rows.join(parts)
     assert listed(joined) == [whole[i] for pick in picks for i in pick]
     assert listed(Rows.from_arrays(joined.arrays())) == listed(joined)
@@ -232,9 +232,9 @@ def test_rows_of_other_kinds_carry_nothing_for_it() -> None:
     arrays = {
         name: array
         for name, array in rows.arrays().items()
-        if name not in ("row_words", "row_words_offsets", "row_profiles")
+        if name not in ("row_words", "row_words_offsets", "row_scoring")
     }
-    assert not Rows.from_arrays(arrays).relevant.any()  # as states from before have them
+    assert not Rows.from_arrays(arrays).having("scoring").any()  # as states from before have them
 
 
 def test_columns_come_from_a_file(tmp_path: Any) -> None:
