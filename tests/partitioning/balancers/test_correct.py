@@ -28,7 +28,7 @@ STRATEGIES: dict[str, Strategy] = {
     "escalate": lambda partition, loads, sample, j: escalate.adjust(partition, loads, j, 1.1),
     "migrate": lambda partition, loads, sample, j: migrate.adjust(partition, loads, 1.1),
     "local": lambda partition, loads, sample, j: retext.local(
-        partition, loads, sample, 1.1, costs=retext.Costs(1, 1, 1)
+        partition, loads, sample, 1.1, costs=retext.CutCosts(1, 1, 1)
     ),
     "shift": lambda partition, loads, sample, j: shift.adjust(partition, loads, 0.0),
     "borders": lambda partition, loads, sample, j: borders.adjust(partition, loads, 1.05),
