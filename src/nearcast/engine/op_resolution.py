@@ -14,7 +14,7 @@ from nearcast.common.kernels.mix import id_keys
 from nearcast.common.kinds import Kind, kind_coded
 from nearcast.common.op_schema import BEGINNING, DELETE, NEVER, SEARCH, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.common.post_schema import REJECTS
-from nearcast.engine.kernels.decide import ENDS, FRESH, REPLACES, SAME, UNKNOWN, decide
+from nearcast.engine.kernels.decide import ENDS, FRESH, REPLACES, SAME, UNKNOWN, NewestVersions, decide
 from nearcast.engine.op_encoding import reject_rows
 from nearcast.engine.op_packets import OpShare
 from nearcast.storage.subscriptions.rows import SPECIAL, Rows, flat_lists, is_first, is_text, optional_strings
@@ -72,7 +72,7 @@ def resolve(
         digest, since, until, life = (ops[name].to_numpy()[order] for name in ("digest", "since", "until", "life"))
         does[order], when[order], ended, before = decide(
             starts, kinds[order] == SUBSCRIBE, when[order], digest, since, until, life, next_op + order,
-            np.int64(now), np.int64(standing.first_post), known.seq, known.digest, known.end,
+            np.int64(now), np.int64(standing.first_post), NewestVersions(known.seq, known.digest, known.end),
         )  # fmt: skip
     new, again = (does == FRESH) | (does == REPLACES), order[before > 0]
     stops = np.flatnonzero(ended >= 0)

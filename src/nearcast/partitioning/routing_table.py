@@ -11,7 +11,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from nearcast.partitioning.allocation import greedy
 from nearcast.partitioning.kernels.routing import (
     DEALT,
     MOST_LEAVES,
+    GridBands,
     keep_leaves,
     keepers,
     lay_keywords,
@@ -61,16 +61,6 @@ class Placed:
 
     def __len__(self) -> int:
         return len(self.boxes)
-
-
-class Bands(NamedTuple):
-    """The grid as bands of equal rows: the band of each row, the node of each cell of a band, and where the run of
-    cells of that node ends.
-    """
-
-    band_of: np.ndarray
-    nodes: np.ndarray
-    run_ends: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -205,7 +195,7 @@ class RoutingTable:
         """
         crews = self.crews(workers)
         return keepers(
-            rows.boxes, *self._filed(rows), self._extent, self.cells, *self._bands, self._kind, self._first,
+            rows.boxes, *self._filed(rows), self._bands, self._kind, self._first,
             crews.starts, crews.workers, crews.owners, workers, self._words, by_place,
         )  # fmt: skip
 
@@ -213,17 +203,13 @@ class RoutingTable:
         """(starts, leaves): the distinct leaves that keep each subscription; with `by_place`, all that a search there
         has to look into.
         """
-        return keep_leaves(
-            rows.boxes, *self._filed(rows), self._extent, self.cells, *self._bands, self._kind, self._first,
-            self._words, by_place,
-        )  # fmt: skip
+        filed = self._filed(rows)
+        return keep_leaves(rows.boxes, *filed, self._bands, self._kind, self._first, self._words, by_place)
 
     def leaves_in(self, box: tuple[float, float, float, float]) -> np.ndarray:
         """All leaves that a search in a box has to look into."""
         boxes, no_terms = frozen(np.array([box], np.float64)), (frozen(np.zeros(2, np.int64)), NO_WORDS)
-        return keep_leaves(
-            boxes, *no_terms, self._extent, self.cells, *self._bands, self._kind, self._first, self._words, True
-        )[1]  # fmt: skip
+        return keep_leaves(boxes, *no_terms, self._bands, self._kind, self._first, self._words, True)[1]
 
     def _filed(self, rows: Rows | Queries | Placed) -> tuple[np.ndarray, np.ndarray]:
         """(where each row's begin, terms): the terms that rows are filed under."""
@@ -332,7 +318,7 @@ class RoutingTable:
         return frozen(lay_keywords(words, none, *one_node))
 
     @cached_property
-    def _bands(self) -> Bands:
+    def _bands(self) -> GridBands:
         grid = self._node.reshape(self.cells, self.cells)
         fresh = np.ones(self.cells, np.bool_)
         fresh[1:] = (grid[1:] != grid[:-1]).any(axis=1)
@@ -341,7 +327,7 @@ class RoutingTable:
         change[:, 1:] = rows[:, 1:] != rows[:, :-1]
         edges = np.append(np.flatnonzero(change), rows.size)
         arrays = np.cumsum(fresh) - 1, rows.reshape(-1), np.repeat(edges[1:], np.diff(edges))
-        return Bands(*(_as(array, np.int32) for array in arrays))
+        return GridBands(self._extent, self.cells, *(_as(array, np.int32) for array in arrays))
 
     def save(self, path: Path) -> int:
         """Write the partition as a bundle; the size of the file."""

@@ -202,7 +202,7 @@ def test_a_list_inside_runs_of_rows(segment: PostSegment, data: st.DataObject) -
     edges = sorted(data.draw(st.sets(st.integers(0, len(segment)), max_size=20)))
     edges = edges[: len(edges) // 2 * 2]
     begins, ends = (np.array(edges[i::2], np.int64) for i in range(2))
-    rows, _ = rows_in_runs(*(code, int(segment.counts[code]), *segment.inverted, begins, ends))
+    rows, _ = rows_in_runs(code, segment.inverted, begins, ends)
     having = np.unique(np.repeat(np.arange(len(segment)), np.diff(segment.offsets))[segment.codes == code])
     inside = [row for row in having.tolist() if any(a <= row < b for a, b in zip(begins, ends, strict=True))]
     assert rows.tolist() == inside

@@ -61,6 +61,6 @@ def satisfying(source: Source, rows: np.ndarray, question: Question) -> np.ndarr
     segment, words = source.segment, words_in(question, source.segment)
     if words.impossible:
         return np.empty(0, np.int64)
-    asked = (*question.place, words.code, *question.time)
-    found = check_rows(*(frozen(np.sort(rows)), *segment.columns_for_checks, source.gone, *asked))
+    posts, asked = segment.columns_for_checks, question.space_time
+    found = check_rows(frozen(np.sort(rows)), posts, source.gone, asked, words.code)
     return found[meets_predicates(segment, question, found)] if question.predicates and len(found) else found

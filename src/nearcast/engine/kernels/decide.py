@@ -1,5 +1,7 @@
 """What each op of a batch does, one id after the other: the rules of subscribing, repeating, replacing and ending."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nearcast.common.kernels.compiled import kernel
@@ -8,15 +10,21 @@ from nearcast.storage.subscriptions.kernels.match import ends_at
 UNKNOWN, FRESH, SAME, REPLACES, ENDS = 0, 1, 2, 3, 4
 
 
+class NewestVersions(NamedTuple):
+    """The newest version of each id before the batch."""
+
+    seq: np.ndarray  # -1 where there is none
+    digest: np.ndarray
+    end: np.ndarray
+
+
 @kernel
-def decide(
-    starts, subscribing, moment, digest, since, until, life, seqs, now, first_post, known_seq, known_digest, known_end
-):  # fmt: skip
+def decide(starts, subscribing, moment, digest, since, until, life, seqs, now, first_post, known):
     """For each op: what it does, when, which version (`seq`) it ends, and whether its id had a version before.
 
-    The ops come id by id, each id's from `starts` on. `known_*` describe the newest version of each id before the
-    batch, seq -1 where there is none.
+    The ops come id by id, each id's from `starts` on; `known` are the versions before the batch.
     """
+    known_seq, known_digest, known_end = known
     n = moment.size
     does, when = np.empty(n, np.uint8), np.empty(n, np.int64)
     ended, before = np.full(n, np.int64(-1), np.int64), np.zeros(n, np.bool_)

@@ -20,7 +20,15 @@ from functools import partial
 import numpy as np
 
 from nearcast.common.arrays import frozen
-from nearcast.kinds.relevance.kernels.batch_match import SHELF, by_row, collect, invert, verify
+from nearcast.kinds.relevance.kernels.batch_match import (
+    SHELF,
+    BlockedPostings,
+    InvertedBatch,
+    by_row,
+    collect,
+    invert,
+    verify,
+)
 from nearcast.kinds.relevance.kernels.posting_blocks import (
     BLOCK,
     FIELDS,
@@ -29,6 +37,7 @@ from nearcast.kinds.relevance.kernels.posting_blocks import (
     count_postings,
     fill_postings,
 )
+from nearcast.kinds.relevance.kernels.vector_arrays import PostVectors, ScoredPairs
 from nearcast.kinds.relevance.matcher import Matcher, Pairs, StandingSubscribers
 from nearcast.kinds.relevance.term_ranks import Terms
 from nearcast.kinds.relevance.vectors import Profiles, Vectors
@@ -53,31 +62,27 @@ class BatchIndex:
 
     def match(self, posts: Vectors, standing: StandingSubscribers, number: int) -> Pairs:
         numbers = self.terms.numbers_of(posts.terms)
-        asked, which, of_entry, entries, signs = map(
-            frozen,
-            invert(posts.lon, posts.lat, numbers, posts.offsets, posts.weights, np.zeros(self.terms.count, np.int64)),
-        )
+        counts = np.zeros(self.terms.count, np.int64)
+        inverted = invert(posts.lon, posts.lat, numbers, posts.offsets, posts.weights, counts)
+        batch = InvertedBatch(*map(frozen, inverted))
+        index = BlockedPostings(self.begins, self.firsts, self.postings, self.owners, self.signs, self.blocks)
+        vectors = PostVectors(posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights)
         room = min(max(2 * SHELF * BLOCK, 256 * len(posts)), MOST_CANDIDATES)
         buffers = [(np.empty(room, np.int32), np.empty(room, np.int32)) for _ in range(2)]
         bits = max(1, (len(standing.profiles).bit_length() + 1) // 2)
         places = np.empty((1 << bits) + 1, np.int64)
         resume = np.zeros(3, np.int64)
         found, looked = [], 0
-        profiles = standing.profiles
+        subscribers = standing.profiles.for_kernels
         while resume[0] < self.terms.count:
-            n, tested = collect(
-                self.begins, self.firsts, self.postings, self.owners, self.signs, self.blocks, asked, entries, signs,
-                "blocks" in self.rules, "postings" in self.rules, *buffers[0], resume,
-            )  # fmt: skip
+            n, tested = collect(index, batch, "blocks" in self.rules, "postings" in self.rules, *buffers[0], resume)
             looked += tested
             by_row(*buffers[0], n, *buffers[1], 0, places)
             by_row(*buffers[1], n, *buffers[0], bits, places)
-            out = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.float64)
+            out = ScoredPairs(np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.float64))
             passed = verify(
-                *buffers[0], n, which, of_entry, numbers, number, standing.home, standing.theta,
-                profiles.lon, profiles.lat, profiles.alpha, profiles.reach, profiles.words, profiles.offsets,
-                profiles.weights, posts.lon, posts.lat, posts.terms, posts.offsets, posts.weights, *out,
-            )  # fmt: skip
+                *buffers[0], n, batch, numbers, number, standing.home, standing.theta, subscribers, vectors, out
+            )
             found.append(Pairs(out[0][:passed].copy(), out[1][:passed].copy(), out[2][:passed].copy(), n))
         return Pairs.join(found)
 
@@ -97,10 +102,8 @@ def build_part(profiles: Profiles, theta: np.ndarray, rows: np.ndarray, rules: C
     firsts = np.concatenate(([0], np.cumsum(-(-counts // BLOCK))))
     postings = np.empty((FIELDS, begins[-1]), np.float32)
     owners, signs = np.empty(begins[-1], np.int32), np.empty(begins[-1], np.uint32)
-    fill_postings(
-        rows, numbers, profiles.offsets, profiles.weights, profiles.lon, profiles.lat, profiles.alpha, profiles.reach,
-        theta, prefix, longest, begins[:-1].copy(), postings, owners, signs,
-    )  # fmt: skip
+    ends = begins[:-1].copy()
+    fill_postings(rows, numbers, profiles.for_kernels, theta, prefix, longest, ends, postings, owners, signs)
     arrange(begins, postings, owners, signs)
     blocks = np.empty((FIELDS + 1, firsts[-1]), np.float32)
     bound_blocks(begins, firsts, postings, blocks)

@@ -16,11 +16,18 @@ from nearcast.common.arrays import frozen
 from nearcast.common.expressions import Literal
 from nearcast.common.geo import containment as regions
 from nearcast.common.geo.shapes import Circle
-from nearcast.kinds.relevance.kernels.relevant_posts import SLACK, relevant_among, true_scores
+from nearcast.kinds.relevance.kernels.relevant_posts import (
+    SLACK,
+    AskedRelevance,
+    WordWeights,
+    relevant_among,
+    true_scores,
+)
 from nearcast.kinds.relevance.query import RelevantQuery
 from nearcast.kinds.relevance.vectors import Idf
 from nearcast.storage.posts.kernels.blocks import runs_touched
 from nearcast.storage.posts.kernels.postings import rows_in_runs
+from nearcast.storage.posts.kernels.segment_arrays import SpaceTimeRange
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import ANYTHING, NOTHING, Question, words_in
 from nearcast.storage.posts.range_search import SegmentScan, search_range
@@ -124,7 +131,10 @@ class _Search:
         self.codes, self.pulls = frozen(codes[order].astype(np.int64)), frozen(target.weights[order])
         known = known_of(segment, target.idf)
         idf = target.idf
-        self.weighing = (known.rarity, known.lengths, segment.terms, frozen(idf.term), idf.rarity(), idf.unknown)
+        words = (segment.terms, frozen(idf.term), idf.rarity(), idf.unknown)
+        self.weighing = tuple(WordWeights(known.rarity, known.lengths, *words))
+        at = (target.lon, target.lat, target.alpha, target.reach)
+        self.asked = tuple(AskedRelevance(*at, self.codes, self.pulls))
         rarity = _weights(idf, target.words[order])
         self.most = np.cumsum((self.pulls * rarity)[::-1])[::-1]  # inner products of posts with words from there on
         self.caps = np.minimum(1.0, np.sqrt(np.cumsum((self.pulls**2)[::-1])[::-1]) * (1 + SLACK))
@@ -165,11 +175,9 @@ class _Search:
     def among(self, rows: np.ndarray, first: int, floor: float, best: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not len(rows):
             return NOTHING, np.empty(0)
-        target, bounds = self.target, (float(self.most[first]), float(self.caps[first]), float(floor))
-        asked = (best, target.lon, target.lat, target.alpha, target.reach, self.codes, self.pulls)
-        conditions = (*self.question.place, self.conditions.code, *self.question.time)
-        checks = (*self.segment.columns_for_checks, self.gone, *conditions)
-        found, scores, read = relevant_among(*(rows, first, *bounds, *asked, *self.weighing, *checks))
+        bounds = (float(self.most[first]), float(self.caps[first]), float(floor))
+        checks = (self.segment.columns_for_checks, self.gone, self.question.space_time, self.conditions.code)
+        found, scores, read = relevant_among(rows, first, *bounds, best, self.asked, self.weighing, *checks)
         self.tried += int(read)
         return found, scores
 
@@ -197,11 +205,12 @@ class _Search:
         """Runs of rows of the blocks that touch the question's region and time; where it asks for no region, those in a
         circle.
         """
-        place = self.question.place
+        asked = self.question.space_time
         if not self.question.kind and km < self.target.reach:
             kind, box, shape = regions.encode(Circle(self.target.lon, self.target.lat, km * (1 + SLACK) + SLACK))
-            place = (int(kind), *box, frozen(np.array(shape, np.float64)))
-        begins, ends, touched = runs_touched(*(len(self.segment), *self.segment.tree, *place, *self.question.time))
+            circle = frozen(np.array(shape, np.float64))
+            asked = tuple(SpaceTimeRange(int(kind), *box, circle, *self.question.time))
+        begins, ends, touched = runs_touched(len(self.segment), self.segment.tree, asked)
         return begins, ends, int(touched)
 
     def listed(self, code: int, km: float | None = None) -> np.ndarray:
@@ -210,8 +219,7 @@ class _Search:
         return self.in_runs(code, *self.runs(km)[:2])
 
     def in_runs(self, code: int, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        counts = self.segment.counts
-        rows, _ = rows_in_runs(*(code, counts[code], *self.segment.inverted, begins, ends))
+        rows, _ = rows_in_runs(code, self.segment.inverted, begins, ends)
         return rows
 
 

@@ -22,7 +22,18 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.kinds.relevance.kernels.buffer_slots import CLASSES, LOW, members
-from nearcast.kinds.relevance.kernels.skyband_steps import MOVED, NEVER, STALE, holders, settle, touched
+from nearcast.kinds.relevance.kernels.skyband_steps import (
+    MOVED,
+    NEVER,
+    STALE,
+    AnswerEvents,
+    BufferArrays,
+    BufferBatch,
+    LedgerArrays,
+    advance_buffers,
+    holders,
+    touched,
+)
 from nearcast.kinds.relevance.skyband_policy import NO_LIMIT, Policy
 from nearcast.kinds.relevance.vectors import Numbered
 
@@ -182,9 +193,9 @@ class Buffers:
         columns = (self.size, self._begin, self._room)
         return (*(frozen(column) for column in columns), *self._old, frozen(self._numbers), frozen(self._scores))
 
-    def _written(self) -> tuple[np.ndarray, ...]:
+    def _written(self) -> BufferArrays:
         fixed = (self.theta, self.version, frozen(self.k), self.size, frozen(self.window), self.oldest)
-        return (*fixed, self._begin, self._room, *self._old, self._numbers, self._scores, self._free)
+        return BufferArrays(*fixed, self._begin, self._room, *self._old, self._numbers, self._scores, self._free)
 
     def _grow(self, places: int) -> None:
         """Make room for so many places more; in place, which moves no bytes where the allocator can remap pages."""
@@ -223,21 +234,22 @@ class Buffers:
         """
         kinds = (np.int64, np.int64, np.uint32, np.float64, np.float64, np.int64, np.int64)
         columns = [frozen(np.asarray(each, kind)) for each, kind in zip((*batch, *room), kinds, strict=True)]
-        inputs = (*columns, refilled, judged, dominance)
-        posts = (frozen(bounds), low(ledger.base), frozen(ledger.ts), frozen(ledger.order), frozen(hidden))
+        brought = BufferBatch(*columns)
+        posts = LedgerArrays(frozen(bounds), low(ledger.base), frozen(ledger.ts), frozen(ledger.order), frozen(hidden))
         rows, starts = columns[:2]
         status = np.zeros(len(rows), np.uint8)
         length = int((self.size[rows] + np.diff(starts)).max(initial=0))
         places = 2 * (length + int(self.k[rows].max(initial=0))) + 8
         events = max(EVENTS, 2 * length)
-        made = [np.empty(events, kind) for kind in (np.int64, np.uint32, np.float64, np.int32, np.int8)]
+        made = AnswerEvents(*(np.empty(events, kind) for kind in (np.int64, np.uint32, np.float64, np.int32, np.int8)))
         told: list[list[np.ndarray]] = []
         at = 0
         while at < len(rows):
             if len(self._numbers) - self._free[0] < places:
                 self._grow(4 * places)
-            given = (*inputs, *self._written(), *posts, status, *made, at, length)
-            at, n = settle(*given)
+            at, n = advance_buffers(
+                brought, refilled, judged, dominance, self._written(), posts, status, made, at, length
+            )
             told.append([column[:n].copy() for column in made])
         row, number, score, rank, sign = (
             (np.concatenate(column) for column in zip(*told, strict=True)) if told else (column[:0] for column in made)

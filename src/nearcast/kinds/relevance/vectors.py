@@ -10,6 +10,7 @@ import numpy as np
 
 from nearcast.common.arrays import freeze, frozen
 from nearcast.kinds.relevance.kernels.score import rarities, weigh
+from nearcast.kinds.relevance.kernels.vector_arrays import SubscriberArrays
 from nearcast.storage.subscriptions.rows import take_lists
 
 
@@ -114,6 +115,11 @@ class Profiles:
 
     def __len__(self) -> int:
         return len(self.lon)
+
+    @property
+    def for_kernels(self) -> SubscriberArrays:
+        columns = (self.lon, self.lat, self.alpha, self.reach)
+        return SubscriberArrays(*columns, self.words, self.offsets, self.weights)
 
     def take(self, rows: np.ndarray) -> "Profiles":
         weights, _ = take_lists(self.weights, self.offsets, rows)

@@ -14,6 +14,7 @@ import numpy as np
 
 from nearcast.common.arrays import freeze, frozen
 from nearcast.kinds.relevance.kernels.pyramid_cells import z_order
+from nearcast.kinds.relevance.kernels.window_arrays import LedgerOrder, PartArrays, Pools
 from nearcast.kinds.relevance.kernels.window_build import (
     BLOCK,
     CLASSES,
@@ -86,11 +87,11 @@ class WindowPart:
         return sum(getattr(self, each.name).nbytes for each in fields(self) if each.name != "first")
 
     @cached_property
-    def arrays(self) -> tuple[np.ndarray, ...]:
+    def arrays(self) -> PartArrays:
         """As `search_part` takes them."""
         lists = (self.term, self.group_starts, self.grouped, self.block_starts, self.begins, self.bounds, self.posts)
         packed = (self.weighed, self.placed, self.signed)
-        return *lists, *packed, self.places, self.keys, self.own, self.heights, self.where
+        return PartArrays(*lists, *packed, self.places, self.keys, self.own, self.heights, self.where)
 
     @property
     def keys(self) -> np.ndarray:
@@ -320,29 +321,21 @@ class WindowPosts:
         """(sizes, numbers, scores) of `some` of the rows; the size is FULL where ties need more room."""
         wide = int(room[some].max())
         limits = np.minimum(wide, n[some] + np.maximum(16, n[some] // 2))
-        pool = np.empty((len(some), wide)), np.empty((len(some), wide), np.int64), limits, np.empty(wide)
+        pool = Pools(np.empty((len(some), wide)), np.empty((len(some), wide), np.int64), limits, np.empty(wide))
         sizes, floors = np.zeros(len(some), np.int64), np.full(len(some), -1.0)
-        profile = (
-            profiles.lon,
-            profiles.lat,
-            profiles.alpha,
-            profiles.reach,
-            profiles.words,
-            profiles.offsets,
-            profiles.weights,
-        )
         order, base = frozen(ledger.order), np.int64(ledger.base)
+        ordered = LedgerOrder(base, order, frozen(hidden))
         picked, wanted, since, first = (frozen(each[some]) for each in (rows, n, bounds, firsts))
         for part in sorted(self.parts, key=len, reverse=True):
             inside = order[max(0, part.first - ledger.base) : max(0, part.end - ledger.base)]
             least = inside.min() if len(inside) == len(part.where) else np.int64(ABSENT)
             self.looked += search_part(
-                np.int64(part.first), part.arrays, least, profile, picked, wanted, since, first, base, order,
-                frozen(hidden), pool, sizes, floors,
+                np.int64(part.first), part.arrays, least, profiles.for_kernels, picked, wanted, since, first, ordered,
+                pool, sizes, floors,
             )  # fmt: skip
         finish(pool, sizes, wanted, base, frozen(ledger.ts), order)
         inside = np.arange(wide) < sizes[:, None]
-        return sizes, pool[1][inside], pool[0][inside]
+        return sizes, pool.numbers[inside], pool.scores[inside]
 
 
 def _rounds(todo: np.ndarray, room: np.ndarray) -> list[np.ndarray]:

@@ -13,6 +13,13 @@ from nearcast.common.arrays import frozen
 from nearcast.common.geo.shapes import EVERYWHERE
 from nearcast.engine.ticks import Due
 from nearcast.kinds.terms.kernels.cell_reports import report_cells
+from nearcast.kinds.terms.kernels.report_arrays import (
+    DueReports,
+    MemberRegions,
+    ReportGroups,
+    Spellings,
+    WindowPosts,
+)
 from nearcast.kinds.terms.kernels.tick_reports import MOST, cut_groups, report_groups
 from nearcast.kinds.terms.window import FREQUENT, PostWindow
 from nearcast.language import decode_code
@@ -121,18 +128,22 @@ def _from_cells(due: Due, window: PostWindow) -> Found:
     rows, now = due.rows, int(due.begin[0])
     length, beat = rows.ticks[0, :2].tolist()
     cells = window.cells(now - length, now)
-    lexicon, empty = window.lexicon, due.empty.copy()
-    posts = (*cells.posts, *cells.tables, cells.totals, cells.numbers, FREQUENT)
-    words = (lexicon.prefixes, lexicon.starts, lexicon.data)
-    asked = (frozen(firsts), *_regions(rows), frozen(rows.ticks[:, 2].copy()))
-    found = report_cells(*(*posts, *words, *asked, np.int64(now), np.int64(beat), empty, frozen(due.final)))
+    empty, k = due.empty.copy(), frozen(rows.ticks[:, 2].copy())
+    found = report_cells(
+        cells.posts, cells.tables, cells.ranked, FREQUENT, _spellings(window), frozen(firsts), _regions(rows), k,
+        np.int64(now), np.int64(beat), empty, frozen(due.final),
+    )  # fmt: skip
     return _ordered(order, found, empty)
 
 
-def _regions(rows: Rows) -> tuple[np.ndarray, ...]:
+def _spellings(window: PostWindow) -> Spellings:
+    return Spellings(window.lexicon.prefixes, window.lexicon.starts, window.lexicon.data)
+
+
+def _regions(rows: Rows) -> MemberRegions:
     """As kernels take them."""
     offsets = frozen(rows.shape_offsets.astype(np.int64))
-    return rows.kinds, frozen(np.ascontiguousarray(rows.boxes)), rows.shape, offsets
+    return MemberRegions(rows.kinds, frozen(np.ascontiguousarray(rows.boxes)), rows.shape, offsets)
 
 
 def _ordered(order: np.ndarray, found: Found, empty: np.ndarray) -> Found:
@@ -151,14 +162,14 @@ def _sliding(due: Due, window: PostWindow) -> Found:
     several = bool((due.count > 1).any()) or len(np.unique(due.begin[due.count > 0])) > 1
     nothing = frozen(np.empty(0, np.int64))
     heads, empty = firsts[:-1], due.empty.copy()
-    lexicon = window.lexicon
     times = (window.by_time, window.rank) if several else (nothing, nothing)
-    posts = (window.z, window.lon, window.lat, window.ts, *times, window.starts, window.codes, window.parts)
-    words = (lexicon.prefixes, lexicon.starts, lexicon.data)
-    beats = (frozen(rows.ticks[heads, 0]), frozen(rows.ticks[heads, 1]), frozen(rows.ticks[:, 2].copy()))
-    progress = (frozen(due.begin), frozen(due.count), empty, frozen(due.final))
+    posts = WindowPosts(window.z, window.lon, window.lat, window.ts, *times, window.starts, window.codes, window.parts)
+    beats = (frozen(rows.ticks[heads, 0]), frozen(rows.ticks[heads, 1]))
     listed = (frozen(np.concatenate([nothing, *lists])), frozen(list_starts))
-    found = report_groups(*(*posts, *words, frozen(firsts), *_regions(rows), *beats, *progress, *listed))
+    grouped = ReportGroups(frozen(firsts), *beats, *listed)
+    progress = DueReports(frozen(due.begin), frozen(due.count), empty, frozen(due.final))
+    k = frozen(rows.ticks[:, 2].copy())
+    found = report_groups(posts, _spellings(window), grouped, _regions(rows), k, progress)
     return _ordered(order, found, empty)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from nearcast.common.arrays import frozen
 from nearcast.kinds.terms.kernels.cell_tables import build_cells, sorted_codes
+from nearcast.kinds.terms.kernels.report_arrays import CellPosts, CellTables, RankedWords
 from nearcast.kinds.terms.kernels.tick_reports import distinct_codes
 from nearcast.storage.lexicon import Lexicon, Speller
 from nearcast.storage.posts.post_segment import PostSegment
@@ -148,10 +149,9 @@ class Cells:
     them.
     """
 
-    posts: tuple[np.ndarray, ...]
-    tables: tuple[np.ndarray, ...]
-    totals: np.ndarray  # by rank, in how many posts a word occurs
-    numbers: np.ndarray  # by rank, the word's number in the lexicon
+    posts: CellPosts
+    tables: CellTables
+    ranked: RankedWords
 
     @classmethod
     def of(cls, window: PostWindow, picked: np.ndarray) -> "Cells":
@@ -161,6 +161,6 @@ class Cells:
         ranks = np.empty(len(counts), np.int32)
         ranks[numbers] = np.arange(len(numbers), dtype=np.int32)
         codes, starts = sorted_codes(picked, window.starts, window.codes, frozen(ranks))
-        posts = tuple(frozen(each) for each in (window.lon[picked], window.lat[picked], starts, codes))
-        tables = tuple(frozen(each) for each in build_cells(*(*posts, min(FREQUENT, len(numbers)))))
-        return cls(posts, tables, frozen(counts[numbers]), frozen(numbers))
+        posts = CellPosts(*map(frozen, (window.lon[picked], window.lat[picked], starts, codes)))
+        tables = CellTables(*map(frozen, build_cells(*(*posts, min(FREQUENT, len(numbers))))))
+        return cls(posts, tables, RankedWords(frozen(counts[numbers]), frozen(numbers)))

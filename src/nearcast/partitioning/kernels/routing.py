@@ -9,6 +9,8 @@ The grid is also kept as bands: rows of cells that are alike lie in one, as runs
 a box touches are found in time proportional to the nodes, not to the cells.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nearcast.common.kernels.compiled import inlined, kernel
@@ -21,6 +23,16 @@ SPACE, BY_QUERY, BY_POST, DEALT = range(4)  # DEALT: BY_POST without keywords, b
 MOST_LEAVES = 64  # of a node that is cut by the posts' words: a bit each
 AHEAD, SOON = 2, 4  # posts whose words are fetched before they are needed, to store and to match
 KEY, KNOWN = 0, 1  # of a slot
+
+
+class GridBands(NamedTuple):
+    """The grid of `cells` x `cells` over an extent, as bands of equal rows."""
+
+    extent: np.ndarray
+    cells: int
+    band_of: np.ndarray  # of each row of cells
+    nodes: np.ndarray  # of each cell of a band
+    run_ends: np.ndarray  # of each cell of a band, where the run of cells of that node ends
 
 
 # -- keywords ----------------------------------------------------------------------------------------------------------
@@ -263,8 +275,9 @@ def reporters(posts, rows, nodes, kinds, first, owners, terms, offsets, code, co
 
 
 @kernel
-def touched_nodes(boxes, row, extent, cells, band_of, band_nodes, run_ends, met, out):
+def touched_nodes(boxes, row, bands, met, out):
     """Fill `out` with the distinct nodes that a box touches; how many. `met` notes the row that met a node last."""
+    extent, cells, band_of, band_nodes, run_ends = bands
     n = np.int64(0)
     wraps = boxes[row, 0] > boxes[row, 2]
     first_band = band_of[grid_cell(boxes[row, 1], extent[1], extent[3], cells)]
@@ -287,10 +300,7 @@ def touched_nodes(boxes, row, extent, cells, band_of, band_nodes, run_ends, met,
 
 
 @kernel
-def keepers(
-    boxes, term_starts, terms, extent, cells, band_of, band_nodes, run_ends,
-    kinds, first, crew_starts, crews, owners, workers, slots, by_place,
-):  # fmt: skip
+def keepers(boxes, term_starts, terms, bands, kinds, first, crew_starts, crews, owners, workers, slots, by_place):
     """(a matrix of rows by workers: who keeps a row; the first of them). With `by_place` a row is kept by all who own a
     leaf of a node that its box touches, whatever its words.
     """
@@ -298,7 +308,7 @@ def keepers(
     home = np.full(boxes.shape[0], np.int32(-1), np.int32)
     met, found = np.full(kinds.size, np.int64(-1), np.int64), np.empty(kinds.size, np.int32)
     for row in range(boxes.shape[0]):
-        count = touched_nodes(boxes, row, extent, cells, band_of, band_nodes, run_ends, met, found)
+        count = touched_nodes(boxes, row, bands, met, found)
         left = workers
         for i in range(count):
             node = np.int64(found[i])
@@ -321,10 +331,7 @@ def keepers(
 
 
 @kernel
-def keep_leaves(
-    boxes, term_starts, terms, extent, cells, band_of, band_nodes, run_ends,
-    kinds, first, slots, by_place,
-):  # fmt: skip
+def keep_leaves(boxes, term_starts, terms, bands, kinds, first, slots, by_place):
     """(where each row's leaves begin, leaves): the distinct leaves that keep a row, or with `by_place` all of its
     place.
     """
@@ -333,7 +340,7 @@ def keep_leaves(
     n = np.int64(0)
     met, found = np.full(kinds.size, np.int64(-1), np.int64), np.empty(kinds.size, np.int32)
     for row in range(boxes.shape[0]):
-        count = touched_nodes(boxes, row, extent, cells, band_of, band_nodes, run_ends, met, found)
+        count = touched_nodes(boxes, row, bands, met, found)
         for i in range(count):
             node = np.int64(found[i])
             begin, size = n, np.int64(first[node + 1] - first[node])

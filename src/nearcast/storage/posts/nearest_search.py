@@ -34,10 +34,9 @@ def search_nearest(
     best = np.full(max(1, k), np.inf)  # a heap of the k least distances, the greatest first
     reached = members[group.reached(members, question)]
     words = words_in_group(question, group, reached[np.argsort(-group.rows[reached], kind="stable")])
-    drivers, driver_bounds, *rest = words.for_kernels
-    driven = (lon, lat, best, drivers, driver_bounds, NO_DRIVER, *rest)
-    found = nearest_in(*(group.table, words.members, *driven, *question.place, *question.time))
-    rows, km, bounds, facts = found
+    rows, km, bounds, facts = nearest_in(
+        group.table, words.members, lon, lat, best, words.for_kernels, NO_DRIVER, question.space_time
+    )
     near = np.flatnonzero(km <= best[0])
     cuts = np.searchsorted(near, bounds)
     numbers = words.members.tolist()

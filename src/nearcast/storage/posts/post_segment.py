@@ -23,6 +23,7 @@ from nearcast.storage.files import write_table
 from nearcast.storage.post_columns import PostColumns
 from nearcast.storage.posts.kernels.check import rows_with_ids
 from nearcast.storage.posts.kernels.forward import forward_codes
+from nearcast.storage.posts.kernels.segment_arrays import BlockTree, InvertedLists, PostArrays
 from nearcast.storage.posts.kernels.texts import decode_texts
 from nearcast.storage.posts.kernels.vocabulary import find_terms
 from nearcast.storage.posts.post_layout import Vocabulary, lay_out, place_order
@@ -108,17 +109,19 @@ class PostSegment:
     def columns_for_checks(self) -> tuple[np.ndarray | int, ...]:
         """Places, times and words, as the kernels that check rows take them."""
         a = self.arrays
-        return (
-            a["fixed"], a["exact"], a["ts"], self.ts_width, self.ts_base, a["forward"], a["forward_starts"],
-        )  # fmt: skip
+        times = (a["ts"], self.ts_width, self.ts_base)
+        return tuple(PostArrays(a["fixed"], a["exact"], *times, a["forward"], a["forward_starts"]))
 
     @cached_property
     def tree(self) -> tuple[np.ndarray, ...]:
-        return self.arrays["boxes"], self.times, self.arrays["levels"]
+        """The fields of a `BlockTree`."""
+        return tuple(BlockTree(self.arrays["boxes"], self.times, self.arrays["levels"]))
 
     @cached_property
     def inverted(self) -> tuple[np.ndarray, ...]:
-        return tuple(self.arrays[name] for name in ("lists", "list_starts", "skip_first", "skip_rows", "skip_at"))
+        """The fields of `InvertedLists`."""
+        names = ("counts", "lists", "list_starts", "skip_first", "skip_rows", "skip_at")
+        return tuple(InvertedLists(*(self.arrays[name] for name in names)))
 
     @property
     def terms(self) -> np.ndarray:

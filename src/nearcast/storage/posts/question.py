@@ -15,6 +15,7 @@ from nearcast.common.op_schema import BEGINNING, CODE_LAST, CODE_NEGATIVE, NEVER
 from nearcast.common.post_schema import ATTRIBUTE_KINDS, attribute_column
 from nearcast.language import decode_code
 from nearcast.storage.posts.attributes import names_in
+from nearcast.storage.posts.kernels.segment_arrays import SpaceTimeRange
 from nearcast.storage.posts.post_segment import PostSegment
 
 NOTHING = frozen(np.empty(0, np.int64))
@@ -60,6 +61,11 @@ class Question:
     @cached_property
     def time(self) -> tuple[np.int64, np.int64]:
         return np.int64(self.since), np.int64(self.until)
+
+    @cached_property
+    def space_time(self) -> tuple[Any, ...]:
+        """Place and time, as kernels take them."""
+        return tuple(SpaceTimeRange(self.kind, *self.box, self.shape, *self.time))
 
     def is_apart(self, min_ts: Any, max_ts: Any) -> Any:
         """Whether no post of that time can be asked for; of one time or, by arrays, of several."""

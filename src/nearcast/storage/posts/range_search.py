@@ -77,7 +77,7 @@ def search_range_in(group: SegmentGroup, members: np.ndarray, question: Question
     single = {n: search_range(group[n], question, group.gone[n]) for n in words.members[alone].tolist()}
     if single:
         words = words[np.flatnonzero(~alone)]
-    rows, bounds, facts = range_in(*(group.table, words.members, *words.for_kernels, *question.place, *question.time))
+    rows, bounds, facts = range_in(group.table, words.members, words.for_kernels, question.space_time)
     numbers, counts = words.members.tolist(), np.diff(bounds)
     found = {numbers[n]: rows[bounds[n] : bounds[n + 1]] for n in np.flatnonzero(counts).tolist()}
     if single:
@@ -126,15 +126,15 @@ def _checked(
     rows = first.rows
     timely = first.timely or question.covers(*segment.times[-2:].tolist())
     if question.kind or len(words.code) or len(gone) or not timely:
-        checks = (*segment.columns_for_checks, gone, *question.place, words.code, *question.time)
-        rows = check_rows(*(rows, *checks))
+        rows = check_rows(rows, segment.columns_for_checks, gone, question.space_time, words.code)
     return Hits(rows, SegmentScan(len(segment), first.method, first.why, len(first.rows)))
 
 
 def _rows(segment: PostSegment, question: Question, words: SegmentWords, gone: np.ndarray) -> Hits:
-    checks = (*segment.columns_for_checks, gone, *question.place, words.code, *question.time)
-    index = (len(segment), words.drivers, words.enough, segment.counts, *segment.inverted, *segment.tree)
-    rows, *facts = range_rows(*(*index, *checks))
+    rows, *facts = range_rows(
+        len(segment), words.drivers, words.enough, segment.inverted, segment.tree, segment.columns_for_checks, gone,
+        question.space_time, words.code,
+    )  # fmt: skip
     return Hits(rows, _scan_of(segment, words.frequency, len(words.drivers) > 0, *facts))
 
 

@@ -10,6 +10,7 @@ from threading import Lock
 import numpy as np
 
 from nearcast.common.arrays import freeze, frozen
+from nearcast.storage.posts.kernels.segment_arrays import GroupedWords
 from nearcast.storage.posts.kernels.segment_group import FIELDS, WIDTH, codes_in, within_reach
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NO_CODE, NOTHING, ONE_WORD, Question, words_of
@@ -73,7 +74,7 @@ class SegmentGroup:
 
     def reached(self, members: np.ndarray, question: Question) -> np.ndarray:
         """Which of the members may have posts in the place and the time of a question, by their bounds."""
-        return within_reach(*(self.table, frozen(members), *question.place, *question.time))
+        return within_reach(self.table, frozen(members), question.space_time)
 
 
 def _whereabouts(segment: PostSegment, gone: np.ndarray) -> list[int]:
@@ -106,7 +107,8 @@ class GroupWords:
 
     @property
     def for_kernels(self) -> tuple[np.ndarray, ...]:
-        return self.drivers, self.driver_bounds, self.codes, self.code_bounds, self.enough
+        """The fields of `GroupedWords`."""
+        return tuple(GroupedWords(self.drivers, self.driver_bounds, self.codes, self.code_bounds, self.enough))
 
     def __getitem__(self, some: np.ndarray) -> "GroupWords":
         """Those of some of the segments, by their places among the members."""

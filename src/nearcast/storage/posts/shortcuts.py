@@ -84,7 +84,7 @@ def _cost(segment: PostSegment, question: Question, words: SegmentWords) -> floa
         by_words = words.frequency * (READ_GAP + (FETCH if words.enough else READ_POST))
     if not question.kind:
         return min(by_words, len(segment) * CHECK)
-    *_, touched = runs_touched(*(len(segment), *segment.tree, *question.place, *question.time))
+    *_, touched = runs_touched(len(segment), segment.tree, question.space_time)
     return min(by_words, touched * CHECK)
 
 
@@ -96,7 +96,7 @@ def _by_lists(segment: PostSegment, words: SegmentWords) -> ShortcutCandidates:
         count = segment.counts[code]
         if read and READ_GAP * int(count) > READ_POST * len(begins):
             break
-        rows, looked = rows_in_runs(*(np.int64(code), count, *segment.inverted, begins, ends))
+        rows, looked = rows_in_runs(np.int64(code), segment.inverted, begins, ends)
         begins, ends = rows, rows + 1
         read += int(looked)
     why = f"{len(begins):,} posts with {len(words.together)} words, by {read:,} places in their lists"

@@ -95,8 +95,8 @@ class CountedTerms:
     def add_looked_up(self, missing: np.ndarray, sums: np.ndarray) -> None:
         """Add the counts of such as `add_known` returns, looked up one by one."""
         segments, wanted, codes = missing
-        asked = (NO_CODE, *self.question.place, *self.question.time)
-        found = posts_with(*(self.group.table, frozen(self.numbers[segments]), frozen(codes), *asked))
+        of, asked = frozen(self.numbers[segments]), self.question.space_time
+        found = posts_with(self.group.table, of, frozen(codes), NO_CODE, asked)
         np.add.at(sums, wanted, found)
 
     def loose(self, missing: np.ndarray) -> np.ndarray:
@@ -139,8 +139,8 @@ def count_terms_in(
     sealed = np.array([group[n].sealed for n in reached.tolist()], np.bool_)
     short = sealed & (words > MOST[counting])
     bounds, counts = _room(np.where(short, MOST[counting], words))
-    asked = (*question.place, *question.time, counting == Counting.SOME)
-    facts = count_in(*(group.table, frozen(reached), *asked, counts, frozen(bounds)))
+    at_most = counting == Counting.SOME
+    facts = count_in(group.table, frozen(reached), question.space_time, at_most, counts, frozen(bounds))
     posts, singly, added, loose, most_uncounted = facts.T
     exact = np.where(loose > 0, np.minimum(HEAD, np.diff(bounds) - 1), np.diff(bounds) - 1)
 

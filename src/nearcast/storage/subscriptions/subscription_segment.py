@@ -1,7 +1,8 @@
 """A segment of subscriptions: rows, and the directory that finds those a post may satisfy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from nearcast.storage.subscriptions.kernels.match import (
     match_posts,
     row_ends,
 )
+from nearcast.storage.subscriptions.kernels.match_arrays import CellDirectory, MovedEnds, PostLine, SubscriptionRows
 from nearcast.storage.subscriptions.kernels.register import cover, key_terms, met_twice, z_codes
 from nearcast.storage.subscriptions.rows import Rows, hashed_order, packed_order
 
@@ -63,6 +65,12 @@ class Line:
         columns = (posts.lon, posts.lat, posts.ts, posts.terms, posts.offsets)
         line_up(frozen(wanted), *columns, extent, places, times, grid, firsts, words)
         return cls(posts, wanted, extent, places, times, grid, words, firsts)
+
+    @cached_property
+    def for_kernels(self) -> tuple[np.ndarray, ...]:
+        """The fields of a `PostLine`."""
+        columns = (self.order, self.places, self.times, self.grid, self.words, self.firsts)
+        return tuple(PostLine(*columns, self.posts.terms, self.posts.offsets))
 
     def along(self, extent: np.ndarray) -> "Line":
         """The same posts along the curve over another extent, which has cells of its own."""
@@ -241,17 +249,14 @@ class Segment:
         capacity = max(1024, len(line) * 2)
         parts_posts, parts_rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         begin = candidates = 0
-        rows = self.rows
+        lined, directory, asked = line.for_kernels, self._directory, self._asked
+        moved = tuple(MovedEnds(ends.bits, ends.rows, ends.ends))
         cursors = self.level_starts.copy()
         while begin < len(line) and len(self):
             out_posts, out_rows = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
             found, done, looked = match_posts(
-                line.order, line.places, line.times, line.grid, line.words, line.firsts,
-                line.posts.terms, line.posts.offsets, first_post,
-                self.levels, self.cells, self.starts, self.signs, self.bases, self.tags, self.entries,
-                self.records, self.records.view(np.float64), rows.code, rows.shape, rows.shape_offsets, self.life,
-                ends.bits, ends.rows, ends.ends, begin, cursors, out_posts, out_rows,
-            )  # fmt: skip
+                lined, first_post, directory, asked, moved, begin, cursors, out_posts, out_rows
+            )
             if done == begin:
                 capacity *= 4  # a few posts alone satisfy more subscriptions than there was room for
             parts_posts.append(out_posts[:found])
@@ -260,8 +265,19 @@ class Segment:
             candidates += looked
         return Matches(np.concatenate(parts_posts), np.concatenate(parts_rows), candidates)
 
+    @cached_property
+    def _directory(self) -> tuple[np.ndarray, ...]:
+        words = (self.signs, self.bases, self.tags, self.entries)
+        return tuple(CellDirectory(self.levels, self.cells, self.starts, *words))
+
+    @cached_property
+    def _asked(self) -> tuple[np.ndarray, ...]:
+        shapes = (self.rows.shape, self.rows.shape_offsets)
+        bounds = self.records.view(np.float64)
+        return tuple(SubscriptionRows(self.records, bounds, self.rows.code, *shapes, self.life))
+
     def arrays(self) -> "dict[str, np.ndarray | pa.StringArray]":
-        own = {name: value for name, value in self.__dict__.items() if name != "rows"}
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "rows"}
         elsewhere = {f"row_{name}" for name in (*RECORDED, "life")}
         return {name: value for name, value in {**self.rows.arrays(), **own}.items() if name not in elsewhere}
 

@@ -22,12 +22,14 @@ from nearcast.common.op_schema import BEGINNING, NEVER
 from nearcast.kinds.aggregates.cache.nodes import span
 from nearcast.kinds.aggregates.kernels.border_regions import NO_REGION, SLOTS, all_options, gather, reaches
 from nearcast.kinds.aggregates.kernels.quadtree import cell_codes, rows_in_nodes
+from nearcast.storage.posts.kernels.segment_arrays import SpaceTimeRange
 from nearcast.storage.posts.post_segment import PostSegment
 from nearcast.storage.posts.question import NO_CODE, NOTHING, Question
 
 POST_BYTES = 16  # a row number and its reach
-ANYWHERE = (0, -180.0, -90.0, 180.0, 90.0, frozen(np.empty(0)))
-ALWAYS = (np.int64(BEGINNING), np.int64(NEVER))
+EVERYWHERE_ALWAYS = tuple(
+    SpaceTimeRange(0, -180.0, -90.0, 180.0, 90.0, frozen(np.empty(0)), np.int64(BEGINNING), np.int64(NEVER))
+)
 
 
 @dataclass(frozen=True)
@@ -222,8 +224,9 @@ def _reduced(held: BorderRows, keep: np.ndarray) -> BorderRows:
 
 def posts_of(nodes: np.ndarray, segment: PostSegment) -> np.ndarray:
     """The rows in some nodes that do not overlap."""
-    index = (len(segment), *segment.tree, *segment.columns_for_checks, NOTHING)
-    rows, _ = rows_in_nodes(*(nodes, len(nodes), *index, *ANYWHERE, NO_CODE, *ALWAYS))
+    rows, _ = rows_in_nodes(
+        nodes, len(nodes), len(segment), segment.tree, segment.columns_for_checks, NOTHING, EVERYWHERE_ALWAYS, NO_CODE
+    )
     return frozen(rows)
 
 

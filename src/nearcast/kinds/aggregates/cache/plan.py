@@ -189,15 +189,16 @@ def _from_posts(plan: CachePlan, source: Source, question: Question, tick: int) 
     words = words_in(question, segment)
     if words.impossible:
         return NO_ROWS, 0, SegmentScan(len(segment), "vocabulary", "no post has the words", 0)
-    place = (*question.place, words.code, *question.time)
+    posts, asked = segment.columns_for_checks, question.space_time
     meeting, found, from_borders = plan.meeting, [], 0
     if plan.borders is not None and len(meeting):
         near, answered = plan.borders.gather(source.name, segment, meeting, question, tick)
-        found.append(check_rows(*(frozen(near), *segment.columns_for_checks, source.gone, *place)))
+        found.append(check_rows(frozen(near), posts, source.gone, asked, words.code))
         meeting, from_borders = meeting[~answered], len(near)
     nodes = np.concatenate((plan.left, meeting))
-    index = (len(segment), *segment.tree, *segment.columns_for_checks, source.gone)
-    rows, looked = rows_in_nodes(*(frozen(nodes), len(plan.left), *index, *place))
+    rows, looked = rows_in_nodes(
+        frozen(nodes), len(plan.left), len(segment), segment.tree, posts, source.gone, asked, words.code
+    )
     rows = np.concatenate((rows, *found)) if found else rows
     if question.predicates and len(rows):
         rows = rows[meets_predicates(segment, question, rows)]

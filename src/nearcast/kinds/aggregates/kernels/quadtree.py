@@ -32,7 +32,7 @@ def _cell(value, low, step):
 
 
 @kernel
-def _spread(bits):
+def _with_gaps(bits):
     """16 bits, each followed by a gap."""
     value = np.uint32(bits)
     value = (value | (value << np.uint32(8))) & np.uint32(0x00FF00FF)
@@ -48,7 +48,7 @@ def cell_codes(fixed, exact, rows):
     for i in range(rows.size):
         lon, lat = place_at(fixed, exact, rows[i])
         x, y = _cell(lon, -180.0, 360.0 / SIDE), _cell(lat, -90.0, 180.0 / SIDE)
-        out[i] = _spread(x) | (_spread(y) << np.uint32(1))
+        out[i] = _with_gaps(x) | (_with_gaps(y) << np.uint32(1))
     return out
 
 
@@ -199,13 +199,12 @@ def choose(codes, weight, inside, views, costs):
 
 
 @kernel
-def rows_in_nodes(
-    nodes, covered, size, boxes, times, levels, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
-    kind, west, south, east, north, shape, code, since, until,
-):  # fmt: skip
-    """The rows of a segment in some nodes that do not overlap, of which the first `covered` lie in the region, that
-    satisfy everything; and how many were looked at.
+def rows_in_nodes(nodes, covered, size, tree, posts, gone, asked, code):
+    """The rows of a segment of this `size` in some nodes that do not overlap, of which the first `covered` lie in the
+    region, that satisfy everything; and how many were looked at.
     """
+    kind, west, south, east, north, shape, since, until = asked
+    fixed, exact, _, _, _, _, _ = posts
     out = np.empty(256, np.int64)
     found, looked = 0, 0
     nothing, any_shape = np.empty(0, np.int64), np.empty(0, np.float64)
@@ -217,13 +216,9 @@ def rows_in_nodes(
             box[2], box[3] = min(box[2], east), min(box[3], north)
             if box[0] > box[2] or box[1] > box[3]:
                 continue
-        begins, ends, _ = runs_touched(
-            size, boxes, times, levels, RECT, box[0], box[1], box[2], box[3], any_shape, since, until
-        )
-        rows, some = check_runs(
-            begins, ends, nothing, False, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
-            RECT, box[0], box[1], box[2], box[3], any_shape, code, since, until,
-        )  # fmt: skip
+        inside = (RECT, box[0], box[1], box[2], box[3], any_shape, since, until)  # a kind that is known saves a tenth
+        begins, ends, _ = runs_touched(size, tree, inside)
+        rows, some = check_runs(begins, ends, nothing, False, posts, gone, inside, code)
         looked += some
         while found + rows.size > out.size:
             more = np.empty(2 * out.size, np.int64)

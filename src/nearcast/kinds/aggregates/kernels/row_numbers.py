@@ -28,7 +28,7 @@ def numbered_rows(kinds, values):
     at, size = _number_some(kinds, values, hashes, 0, table, firsts, 0, codes)
     while at < hashes.size:
         slots *= 4
-        table = _spread(hashes, firsts, size, slots)
+        table = _rehashed(hashes, firsts, size, slots)
         more = np.empty(slots // 2, np.int64)
         more[:size] = firsts[:size]
         firsts = more
@@ -73,7 +73,7 @@ def _number_some(kinds, values, hashes, at, table, firsts, size, codes):
 
 
 @kernel
-def _spread(hashes, firsts, size, slots):
+def _rehashed(hashes, firsts, size, slots):
     """The table of the rows met so far, with so many slots."""
     table = np.zeros(2 * slots, np.uint64)
     for code in range(size):

@@ -1,6 +1,7 @@
 """A batch of posts against postings in blocks: term by term, and block by block for all posts that have the term."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,9 +28,30 @@ WIDE = np.float32(4e-6)  # what rounding in single precision may hide, of a scor
 OWN_WEIGHT, REST_WEIGHT = 3, 4  # of an entry, after its place x, y, z
 
 
+class InvertedBatch(NamedTuple):
+    """A batch by term (`invert`): what is asked of the postings of each term."""
+
+    begins: np.ndarray  # the first entry of each term, and an end
+    posts: np.ndarray  # of each entry its post
+    terms: np.ndarray  # its term
+    entries: np.ndarray  # the place of the post, the weight of the term in it, and the greatest of any commoner one
+    signs: np.ndarray  # bits of those
+
+
+class BlockedPostings(NamedTuple):
+    """Postings of subscribers by term, in blocks (`kinds.relevance.kernels.posting_blocks`)."""
+
+    begins: np.ndarray  # the first posting of each term, and an end
+    firsts: np.ndarray  # the first block of each term, and an end
+    postings: np.ndarray
+    owners: np.ndarray  # the row of each posting
+    signs: np.ndarray  # bits of the words of its subscriber that are commoner than its own
+    blocks: np.ndarray  # bounds
+
+
 @kernel
 def invert(lon, lat, numbers, offsets, weights, counts):
-    """(begins, posts, terms, entries) of a batch by term: what is asked of the postings of each term.
+    """A batch by term.
 
     `counts` has a zero for each term. An entry is the place of the post, the weight of the term in it, and the greatest
     weight of any commoner one (maxwt).
@@ -64,7 +86,7 @@ def invert(lon, lat, numbers, offsets, weights, counts):
             entries[at, REST_WEIGHT], signs[at] = greatest, sign
             sign |= sign_of(numbers[order[i]])
             greatest = max(greatest, weights[order[i]])
-    return begins, posts, entry_terms, entries, signs
+    return InvertedBatch(begins, posts, entry_terms, entries, signs)
 
 
 # The next two are written so that LLVM makes vector code of them: no max or min, whose NaNs would branch, and no
@@ -125,14 +147,14 @@ def first_common(words, begin, end, terms, first, last, numbers, number):
 
 
 @kernel
-def collect(
-    begins, firsts, postings, owners, signs, blocks, asked, entries, asking, of_blocks, of_postings, rows, which, resume
-):
+def collect(index, batch, of_blocks, of_postings, rows, which, resume):
     """Candidates, as rows of subscribers and places in `entries`; returns (how many, postings tested).
 
     It stops where the output might not hold another shelf of blocks, and notes in `resume` (term, block, entry) where
     to go on. Without `of_blocks` every block passes, without `of_postings` every posting.
     """
+    begins, firsts, postings, owners, signs, blocks = index
+    asked, _, _, entries, asking = batch
     hits = np.ones(SHELF, np.uint8)
     marks = np.ones(BLOCK, np.uint8)
     eights = marks.view(np.uint64)
@@ -189,11 +211,15 @@ def by_row(rows, which, n, rows_to, which_to, shift, places):
 
 
 @kernel
-def verify(
-    rows, which, n, posts, entry_terms, numbers, part, home, theta, lon, lat, alpha, reach, words, offsets, weights,
-    post_lon, post_lat, terms, starts, heights, out_rows, out_posts, out_scores,
-):  # fmt: skip
-    """Of n candidates those of a score of at least theta, each at its rarest common word; returns how many."""
+def verify(rows, which, n, batch, numbers, part, home, theta, subscribers, vectors, out):
+    """Of n candidates those of a score of at least theta, each at its rarest common word; returns how many.
+
+    `numbers` are those of the terms of the `vectors`, by rarity. Only subscribers with this part as `home` count.
+    """
+    posts, entry_terms = batch.posts, batch.terms
+    lon, lat, alpha, reach, words, offsets, weights = subscribers
+    post_lon, post_lat, terms, starts, heights = vectors
+    out_rows, out_posts, out_scores = out
     found = 0
     for i in range(n):
         row, post = rows[i], posts[which[i]]

@@ -58,10 +58,9 @@ def count_postings(rows, numbers, offsets, weights, alpha, theta, prefix, longes
 
 
 @kernel
-def fill_postings(
-    rows, numbers, offsets, weights, lon, lat, alpha, reach, theta, prefix, longest, ends, postings, owners, signs
-):
+def fill_postings(rows, numbers, subscribers, theta, prefix, longest, ends, postings, owners, signs):
     """The postings of each term, in the order of rows; `ends[term]` goes from its begin to its end."""
+    lon, lat, alpha, reach, _, offsets, weights = subscribers
     order = np.empty(longest + 1, np.int64)
     filled = 0
     for at in range(rows.size):

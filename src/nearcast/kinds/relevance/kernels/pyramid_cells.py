@@ -56,7 +56,7 @@ def cover_count(min_lon: float, min_lat: float, max_lon: float, max_lat: float, 
 
 
 @kernel
-def _spread(value: int) -> np.uint64:
+def _with_gaps(value: int) -> np.uint64:
     """The low 32 bits, each followed by a 0."""
     bits = np.uint64(value) & np.uint64(0x00000000FFFFFFFF)
     bits = (bits | (bits << np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
@@ -69,7 +69,7 @@ def _spread(value: int) -> np.uint64:
 @kernel
 def morton(x: int, y: int) -> np.uint64:
     """The place of a cell on the Z-curve: x and y (32 bits each) interleaved, x in the even bits."""
-    return _spread(x) | (_spread(y) << np.uint64(1))
+    return _with_gaps(x) | (_with_gaps(y) << np.uint64(1))
 
 
 @kernel

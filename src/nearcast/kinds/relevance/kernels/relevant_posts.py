@@ -7,6 +7,7 @@ threads may fill them at once: they write the same.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,28 @@ from nearcast.storage.posts.kernels.nearest_posts import lower_to
 
 SLACK = 1e-9  # far above what the order of a sum can change in a score
 SHORTER = 1.0 - 1e-6  # lengths are kept in single precision, rounded down
+
+
+class AskedRelevance(NamedTuple):
+    """What relevance is asked for: a place, alpha, reach, and words as the segment codes them, with their weights."""
+
+    lon: float
+    lat: float
+    alpha: float
+    reach: float
+    codes: np.ndarray
+    weights: np.ndarray
+
+
+class WordWeights(NamedTuple):
+    """How the words of a segment weigh by one version of the idf, and how long the vectors of its posts are."""
+
+    rarity: np.ndarray  # the idf of each code, 0 where not known yet
+    lengths: np.ndarray  # of each post, 0 where not known yet
+    terms: np.ndarray  # of each code
+    known: np.ndarray  # the terms that the version knows, sorted
+    idf: np.ndarray  # of those
+    unknown: float  # the idf of all others
 
 
 @kernel
@@ -92,20 +115,19 @@ def _says(code, data, starts, row):
 
 
 @kernel
-def relevant_among(
-    rows, first, pull, cap, floor, best, lon, lat, alpha, reach, codes, pulls,
-    rarity, lengths, terms, known, idf, unknown,
-    fixed, exact, ts_data, ts_width, ts_base, data, starts, gone, kind, west, south, east, north, shape,
-    code, since, until,
-):  # fmt: skip
+def relevant_among(rows, first, pull, cap, floor, best, target, weighing, posts, gone, asked, code):
     """(rows, scores, how many were read): those of some rows that may be among the k best, with their scores but for
     SLACK.
 
-    `codes` are the words asked for, `pulls` their weights. A row has one of the words from `first` on (or none: then it
-    is left out); if it has an earlier one, it was tried before. No row has an inner product above `pull`, nor a cosine
-    above `cap`. `best` holds the k greatest scores so far, negated, the least first; what is below `floor` is of no
-    use either.
+    A row has one of the words of the target from `first` on (or none: then it is left out); if it has an earlier one,
+    it was tried before. No row has an inner product above `pull`, nor a cosine above `cap`. `best` holds the k greatest
+    scores so far, negated, the least first; what is below `floor` is of no use either. `gone` are deleted rows, `code`
+    is the expression to satisfy.
     """
+    lon, lat, alpha, reach, codes, pulls = target
+    rarity, lengths, terms, known, idf, unknown = weighing
+    fixed, exact, ts_data, ts_width, ts_base, words, word_starts = posts
+    kind, west, south, east, north, shape, since, until = asked
     out = np.empty(rows.size, np.int64)
     scores = np.empty(rows.size, np.float64)
     found = 0
@@ -135,14 +157,14 @@ def relevant_among(
             continue
         read += 1
         along, length, most, common, earlier = _measured(
-            row, first, codes, pulls, rarity, terms, known, idf, unknown, data, starts
+            row, first, codes, pulls, rarity, terms, known, idf, unknown, words, word_starts
         )
         if length > 0.0:
             lengths[row] = length / most * SHORTER
         if not common or earlier:
             continue
         score = alpha * near + (1.0 - alpha) * (along / length)
-        if score < least or is_among(gone, row) or not _says(code, data, starts, row):
+        if score < least or is_among(gone, row) or not _says(code, words, word_starts, row):
             continue
         if -score < best[0]:
             lower_to(best, -score)

@@ -6,6 +6,8 @@ times the lower id comes first and has the lower order, so neither dominates. A 
 fewer than k members before it have a greater order.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nearcast.common.kernels.compiled import kernel
@@ -14,6 +16,65 @@ from nearcast.kinds.relevance.kernels.buffer_slots import LOW, load, put
 STALE = -1  # the version of a buffer that must be filled from the posts of the window
 NEVER = np.int64(2**63 - 1)  # the time of the oldest member where there is none
 KEPT, SHORT, MOVED = 0, 1, 2  # what became of a row: nothing to tell, must be refilled, has another theta
+
+
+class BufferBatch(NamedTuple):
+    """What a batch brings to buffers."""
+
+    rows: np.ndarray
+    starts: np.ndarray  # the first of the posts that came for each row, and an end
+    numbers: np.ndarray  # of those posts
+    scores: np.ndarray
+    thetas: np.ndarray  # of a refill the theta; of others that to rise to, or less than the one it has
+    capacity: np.ndarray  # the most members that each row may have
+    target: np.ndarray  # and how many to keep where it has more
+
+
+class BufferArrays(NamedTuple):
+    """The buffers of all subscribers (`kinds.relevance.skyband.Buffers`)."""
+
+    theta: np.ndarray
+    version: np.ndarray
+    k: np.ndarray
+    size: np.ndarray
+    window: np.ndarray  # which of the ledger's bounds
+    oldest: np.ndarray
+    begin: np.ndarray  # where the members of a row begin,
+    room: np.ndarray  # and the size of its slot; 0 where they are still among those of the file
+    old_numbers: np.ndarray  # members as in the file
+    old_scores: np.ndarray
+    numbers: np.ndarray  # members in slots (`kinds.relevance.kernels.buffer_slots`)
+    scores: np.ndarray
+    free: np.ndarray
+
+
+class LedgerArrays(NamedTuple):
+    """The ledger of posts, by place, and what of it is inside windows."""
+
+    bounds: np.ndarray  # the least order inside each window
+    base: np.int64  # the number of the first post, its low 32 bits
+    ts: np.ndarray
+    order: np.ndarray
+    hidden: np.ndarray  # deleted posts; empty where there are none
+
+
+class AnswerEvents(NamedTuple):
+    """Who entered (+1) or left (-1) an answer, and at which rank; to be filled."""
+
+    row: np.ndarray
+    number: np.ndarray
+    score: np.ndarray
+    rank: np.ndarray
+    sign: np.ndarray
+
+
+class MemberList(NamedTuple):
+    """Posts in answer order: places in the ledger, scores, which of the members before (or -1), orders."""
+
+    place: np.ndarray
+    score: np.ndarray
+    was: np.ndarray
+    order: np.ndarray
 
 
 @kernel
@@ -53,60 +114,24 @@ def holders(size, begin, room, old_numbers, numbers, base, hidden):
 
 
 @kernel
-def settle(
-    # what the batch brings: rows, and for each the slice of posts that came, a theta (the one of a refill; of others
-    # that to rise to, or less than theta), the most members it may have, and how many to keep where it has more
-    rows,
-    starts,
-    came,
-    came_scores,
-    given,
-    capacity,
-    target,
-    refilled,
-    judged,
-    dominance,
-    # the buffers
-    theta,
-    version,
-    k,
-    size,
-    window,
-    oldest,
-    begin,
-    room,
-    old_numbers,
-    old_scores,
-    numbers,
-    scores,
-    free,
-    # the ledger, and the least order inside each window
-    bounds,
-    base,
-    ts,
-    order,
-    hidden,
-    # what happened: of each row (KEPT, SHORT, MOVED), and who entered (+1) or left (-1) an answer at which rank
-    status,
-    event_row,
-    event_number,
-    event_score,
-    event_rank,
-    event_sign,
-    # where to begin, and the greatest number of posts that any row has to look at
-    first,
-    most,
-):
-    """Settle rows from `first` on, as far as there is room for events and members; the next row, and how many events.
+def advance_buffers(batch, refilled, judged, dominance, buffers, ledger, status, happened, first, most):
+    """Bring the rows of a batch up to date from the `first` on, as far as there is room for events and members; the
+    next row, and how many events. `status` is filled with what became of each row, `happened` with the events. No row
+    has to look at more than `most` posts.
 
     A row that turns out SHORT (none does where that is not `judged`) is left as it is, but STALE. A row that was STALE
     before is left, too, unless it is refilled.
     """
+    rows, starts, came, came_scores, given, capacity, target = batch
+    theta, version, k, size, window, oldest, begin, room, old_numbers, old_scores, numbers, scores, free = buffers
+    bounds, base, ts, order, hidden = ledger
+    event_row, event_number, event_score, event_rank, event_sign = happened
     n = order.size
     place_a, score_a, was_a = np.empty(most, np.int64), np.empty(most), np.empty(most, np.int64)
     place_b, score_b = np.empty(most, np.int64), np.empty(most)
     place_c, score_c, was_c = np.empty(most, np.int64), np.empty(most), np.empty(most, np.int64)
     order_a, order_c = np.empty(most, np.int64), np.empty(most, np.int64)
+    left, made = MemberList(place_a, score_a, was_a, order_a), MemberList(place_c, score_c, was_c, order_c)
     held, held_scores = np.empty(most, np.uint32), np.empty(most)
     stays = np.empty(most, np.bool_)
     events = 0
@@ -160,10 +185,7 @@ def settle(
         if not sorted_b:
             sort_answer(place_b, score_b, n_b, ts, order)
 
-        n_c = merged(
-            place_a, score_a, was_a, order_a, n_a, place_b, score_b, n_b, place_c, score_c, was_c, order_c,
-            want, dominance, ts, order,
-        )  # fmt: skip
+        n_c = merged(left, n_a, place_b, score_b, n_b, made, want, dominance, ts, order)
         rise = limit if refilled else max(limit, given[i])
         if n_c > capacity[i]:
             rise = max(rise, score_c[max(target[i], want) - 1])
@@ -213,14 +235,14 @@ def before(score1, place1, score2, place2, ts, order):
 
 
 @kernel
-def merged(
-    place_a, score_a, was_a, order_a, n_a, place_b, score_b, n_b, place_c, score_c, was_c, order_c, want, dominance,
-    ts, order,
-):  # fmt: skip
-    """Two lists in answer order as one, each post once, without those that `want` others dominate; its length.
+def merged(held, n_a, place_b, score_b, n_b, out, want, dominance, ts, order):
+    """Two lists in answer order, members and those that came, as one: each post once, without those that `want` others
+    dominate; its length.
 
     Those left out need not be counted: `want` of those kept outlive each, and so dominate all that it dominates.
     """
+    place_a, score_a, was_a, order_a = held
+    place_c, score_c, was_c, order_c = out
     a, b, c = 0, 0, 0
     while a < n_a or b < n_b:
         if b == n_b or (a < n_a and not before(score_b[b], place_b[b], score_a[a], place_a[a], ts, order)):

@@ -59,16 +59,17 @@ def bound_blocks(begin, end, bounds, x, y, z, alpha, q, rest, others, reach, upp
 
 
 @kernel
-def bound_postings(
-    begin, end, bounds, block, weighed, placed, signed, signs, adds, tops, u, m, x, y, z, alpha, q, rest, reach, upper,
-    chords, nears,
-):  # fmt: skip
+def bound_postings(begin, end, bounds, block, packed, later, u, m, point, q, rest, out):
     """Fill `upper` with the greatest scores that postings of word u can have, and `chords`: how far their posts are as
     far as is known. A word v after u (`signs[v]`) adds at most `adds[v]` times the length of what is left of the post's
     vector, and at most `tops[v]`. `nears` is what of `upper` is nearness.
 
     Without a branch or a division in the loops, so that several postings are worked out at once.
     """
+    weighed, placed, signed = packed
+    signs, adds, tops = later
+    x, y, z, alpha, reach = point
+    upper, chords, nears = out
     cx, cy, cz = bounds[0, block] - x, bounds[1, block] - y, bounds[2, block] - z
     scale = np.float64(bounds[3, block]) / FINE
     nearer = np.float64(bounds[3, block]) * ASTRAY + SLACK

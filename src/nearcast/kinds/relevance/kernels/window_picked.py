@@ -67,7 +67,8 @@ def most_alike(sketch, sign, weighed, u, m, words):
 @kernel
 def score_picked(first, part, asked, words, window, picked, count, pool, i, size, floor):
     """Take the posts of the postings picked into the pool, as far as they reach the floor: (size, floor)."""
-    posts, weighed, _, signed, places, keys, own, heights, _ = part[6:]
+    posts, weighed, signed = part.posts, part.weighed, part.signed
+    places, keys, own, heights = part.places, part.keys, part.own, part.heights
     lon, lat, alpha, reach, m, n = asked
     ids, turn, qs, _, _, signs, _ = words
     sure, bound, base, order, hidden = window

@@ -13,6 +13,16 @@ from nearcast.common.kernels.compiled import kernel
 from nearcast.common.kernels.prefetch import prefetch
 from nearcast.common.kernels.sorting import hashed_bound
 from nearcast.kinds.relevance.kernels.score import APART, cosine, nearness, score_of
+from nearcast.kinds.relevance.kernels.window_arrays import (
+    AskedPoint,
+    AskedScore,
+    AskedWords,
+    LaterWords,
+    PackedPostings,
+    PickedPostings,
+    PostingBounds,
+    RowWindow,
+)
 from nearcast.kinds.relevance.kernels.window_bounds import WIDER, bound_blocks, bound_postings, least_near
 from nearcast.kinds.relevance.kernels.window_build import ASTRAY, BLOCK, GROUP, STEP, kind_of, sign_of, unit_vector
 from nearcast.kinds.relevance.kernels.window_picked import GUESS, HIGH, LOW, is_inside, score_picked
@@ -68,9 +78,11 @@ def is_short(inside, posts, postings, n):
 
 
 @kernel
-def go_through(first, part, since, x, y, alpha, reach, ids, qs, m, n, bound, base, order, hidden, pool, i, size, floor):
+def go_through(first, part, since, asked, ids, qs, window, pool, i, size, floor):
     """A short window is gone through post by post: (size and floor of the pool)."""
-    places, keys, own, heights, where = part[10:]
+    places, keys, own, heights, where = part.places, part.keys, part.own, part.heights, part.where
+    x, y, alpha, reach, m, n = asked
+    _, bound, base, order, hidden = window
     scores, found, limits, spare = pool
     for at in range(since, where.size):
         if at + 2 * AHEAD < where.size:  # a post that is GONE has the last place, which is no post's
@@ -105,7 +117,7 @@ def fetch_block(begin, end, weighed, placed, signed):
 
 
 @kernel
-def search_part(first, part, least_order, profiles, rows, n, bounds, firsts, base, order, hidden, pool, sizes, floors):
+def search_part(first, part, least_order, subscribers, rows, n, bounds, firsts, ledger, pool, sizes, floors):
     """Search one part for each of `rows`: pools hold its n best in the window of all parts searched, and `floors` what
     the next must reach. A row's window has no number below `firsts`, and no post of the part an order below
     `least_order`. How many postings were looked at.
@@ -113,9 +125,13 @@ def search_part(first, part, least_order, profiles, rows, n, bounds, firsts, bas
     Postings give two bounds of a score. The n-th best of the lower ones is a floor, and only what reaches that by the
     upper one is worked out exactly, at last.
     """
-    term, group_starts, grouped, block_starts, begins, block_bounds, posts, weighed, placed, signed = part[:10]
-    _, keys, _, _, where = part[10:]
-    lon, lat, alphas, reaches, words, offsets, tall = profiles
+    term, group_starts, grouped, block_starts, begins = (
+        part.term, part.group_starts, part.grouped, part.block_starts, part.begins,
+    )  # fmt: skip
+    block_bounds, posts, weighed, placed, signed = part.bounds, part.posts, part.weighed, part.placed, part.signed
+    keys, where = part.keys, part.where
+    lon, lat, alphas, reaches, words, offsets, tall = subscribers
+    base, order, hidden = ledger
     lists = lists_of(term, rows, words, offsets)
     widest, most, begin = 1, np.int64(1), np.int64(0)
     for i in range(rows.size):
@@ -129,15 +145,17 @@ def search_part(first, part, least_order, profiles, rows, n, bounds, firsts, bas
     ids, turn, qs = np.empty(widest, np.uint32), np.empty(widest, np.int64), np.empty(widest, np.float64)
     rest, tops, adds = np.empty(widest, np.float64), np.empty(widest, np.float64), np.empty(widest, np.float64)
     signs, kinds = np.empty(widest, np.uint64), np.empty(widest, np.uint64)
-    asking = (ids, turn, qs, rest, tops, signs, kinds)
+    asking, later = AskedWords(ids, turn, qs, rest, tops, signs, kinds), LaterWords(signs, adds, tops)
+    packed = PackedPostings(weighed, placed, signed)
     upper, chords, nears = np.empty(BLOCK, np.float64), np.empty(BLOCK, np.float64), np.empty(BLOCK, np.float64)
+    posting_bounds = PostingBounds(upper, chords, nears)
     group_of, turn_of, queue = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
     bound_of, bound_of_all = np.empty(most, np.float64), np.empty(most, np.float64)
     bound_of_block, others = np.empty(GROUP, np.float64), np.empty(widest, np.float64)
     buckets = np.empty(BUCKETS + 1, np.int64)
     chosen, chosen_turn = np.empty(PICKED + BLOCK, np.int64), np.empty(PICKED + BLOCK, np.int64)
     chosen_bound, chosen_near = np.empty(PICKED + BLOCK, np.float64), np.empty(PICKED + BLOCK, np.float64)
-    picked = (chosen, chosen_turn, chosen_bound, chosen_near)
+    picked = PickedPostings(chosen, chosen_turn, chosen_bound, chosen_near)
     scores, found, limits, spare = pool
     looked = 0
     end = np.int64(0)
@@ -158,11 +176,11 @@ def search_part(first, part, least_order, profiles, rows, n, bounds, firsts, bas
             continue
         alpha, reach = alphas[row], reaches[row]
         size, floor = sizes[i], floors[i]
+        sure = hidden.size == 0 and least_order >= bounds[i]
+        asked = AskedScore(lon[row], lat[row], alpha, reach, m, n[i])
+        window = RowWindow(sure, bounds[i], base, order, hidden)
         if is_short(where.size - since, where.size, count, n[i]):
-            sizes[i], floors[i] = go_through(
-                first, part, since, lon[row], lat[row], alpha, reach, ids, qs, m, n[i], bounds[i], base, order, hidden,
-                pool, i, size, floor,
-            )  # fmt: skip
+            sizes[i], floors[i] = go_through(first, part, since, asked, ids, qs, window, pool, i, size, floor)
             looked += where.size - since
             continue
         for j in range(m):  # heaviest word first
@@ -176,9 +194,7 @@ def search_part(first, part, least_order, profiles, rows, n, bounds, firsts, bas
             signs[u], kinds[u], adds[u] = sign_of(term_of), kind_of(term_of), qs[turn[u]]
         beta = 1.0 - alpha
         x, y, z = unit_vector(lon[row], lat[row])
-        sure = hidden.size == 0 and least_order >= bounds[i]
-        asked = (lon[row], lat[row], alpha, reach, m, n[i])
-        window = (sure, bounds[i], base, order, hidden)
+        point = AskedPoint(x, y, z, alpha, reach)
 
         square, more = 0.0, 0.0
         count = 0
@@ -227,8 +243,8 @@ def search_part(first, part, least_order, profiles, rows, n, bounds, firsts, bas
                 if bound_of_block[block - first_block] < floor:
                     continue
                 bound_postings(
-                    begins[block], begins[block + 1], block_bounds, block, weighed, placed, signed, signs, adds, tops,
-                    u, m, x, y, z, alpha, q, rest[u], reach, upper, chords, nears,
+                    begins[block], begins[block + 1], block_bounds, block, packed, later, u, m, point, q, rest[u],
+                    posting_bounds,
                 )  # fmt: skip
                 astray = np.float64(block_bounds[3, block]) * ASTRAY
                 looked += begins[block + 1] - begins[block]

@@ -13,15 +13,13 @@ from nearcast.kinds.terms.kernels.tick_reports import MOST
 
 
 @kernel
-def report_cells(
-    lon, lat, starts, codes, boxes, levels, table_starts, table_codes, table_counts, totals, numbers, frequent,
-    prefixes, word_starts, word_data, firsts, kinds, regions, shape, shape_offsets, k, now, beat, empties, final,
-):  # fmt: skip
-    """As `beats.report_groups`, for groups that all report at one beat `now` on one window, the posts of which have
-    tables (`kinds.terms.kernels.cell_tables`): word number i by frequency is the word `numbers[i]`, and occurs in
-    `totals[i]` posts.
+def report_cells(posts, tables, ranked, frequent, spellings, firsts, regions, k, now, beat, empties, final):
+    """As `tick_reports.report_groups`, for groups that all report at one beat `now` on one window, the posts of which
+    have tables (`kinds.terms.kernels.cell_tables`) of the words of a rank below `frequent`.
     """
-    rows = kinds.size
+    totals, numbers = ranked
+    prefixes, word_starts, word_data = spellings
+    rows = regions.kinds.size
     members, ends = np.empty(3 * rows, np.int32), np.empty(3 * rows, np.int64)
     skips, row_ends = np.empty(3 * rows, np.int64), np.empty(3 * rows, np.int64)
     out_words, out_counts = np.empty(16 * rows, np.int64), np.empty(16 * rows, np.int64)
@@ -36,10 +34,7 @@ def report_cells(
         a, b = firsts[group], firsts[group + 1]
         common[:] = 0
         own[: b - a] = 0
-        count_cells(
-            lon, lat, starts, codes, boxes, levels, table_starts, table_codes, table_counts,
-            kinds, regions, shape, shape_offsets, a, b, frequent, common, own,
-        )  # fmt: skip
+        count_cells(posts, tables, regions, a, b, frequent, common, own)
         for m in range(a, b):
             most = min(k[m], vocabulary)
             if most > best_words.size:
@@ -49,10 +44,7 @@ def report_cells(
                 best_words, best_counts, prefixes, word_starts, word_data,
             )  # fmt: skip
             if uncounted and (found < most or best_counts[0] <= uncounted):
-                some = count_rare(
-                    lon, lat, starts, codes, boxes, levels, kinds, regions, shape, shape_offsets, m, frequent,
-                    rare, touched,
-                )  # fmt: skip
+                some = count_rare(posts, tables, regions, m, frequent, rare, touched)
                 for i in range(some):
                     code = touched[i]
                     if found < most or rare[code] >= best_counts[0]:

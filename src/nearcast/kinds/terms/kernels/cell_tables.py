@@ -125,13 +125,13 @@ def meets(kind, box, shape, begin, end, node):
 
 
 @kernel
-def count_cells(
-    lon, lat, starts, codes, boxes, levels, table_starts, table_codes, table_counts,
-    kinds, regions, shape, shape_offsets, first, last, frequent, common, own,
-):  # fmt: skip
+def count_cells(placed, tables, asked, first, last, frequent, common, own):
     """Count the words below `frequent` of the posts in the regions of a group, the members `first` to `last`: what lies
     in all of them in `common`, the rest in a row of `own` for each.
     """
+    lon, lat, starts, codes = placed
+    boxes, levels, table_starts, table_codes, table_counts = tables
+    kinds, regions, shape, shape_offsets = asked
     posts, base = lon.size, levels[1]
     width = last - first
     full = np.uint64(0xFFFFFFFFFFFFFFFF) if width == 64 else (ONE << np.uint64(width)) - ONE
@@ -203,10 +203,11 @@ def count_cells(
 
 
 @kernel
-def count_rare(
-    lon, lat, starts, codes, boxes, levels, kinds, regions, shape, shape_offsets, row, frequent, counts, touched
-):
+def count_rare(placed, tables, asked, row, frequent, counts, touched):
     """How many words from `frequent` on the posts in one region have; they are put into `touched`, and counted."""
+    lon, lat, starts, codes = placed
+    boxes, levels = tables.boxes, tables.levels
+    kinds, regions, shape, shape_offsets = asked
     posts = lon.size
     nodes, heights = np.empty(FAN * DEPTH, np.int64), np.empty(FAN * DEPTH, np.int64)
     certain = np.empty(FAN * DEPTH, np.bool_)

@@ -79,20 +79,16 @@ def count_post(post, mask, full, change, starts, codes, local, common, own):
 
 
 @kernel
-def report_groups(
-    z, lon, lat, ts, by_time, rank, starts, codes, parts, prefixes, word_starts, word_data,
-    firsts, kinds, boxes, shape, shape_offsets, windows, beats, k, begins, dues, empties, final, listed, list_starts,
-):  # fmt: skip
-    """The reports that are due, as (member, window_end, skipped, rows_end, words, counts).
+def report_groups(posts, spellings, groups, regions, k, due):
+    """The reports that are due, as (member, window_end, skipped, rows_end, words, counts): at most `k` words each.
 
-    Posts lie part by part along the Z-order curve; `codes[starts[i]:starts[i + 1]]` are the distinct words of post i;
-    `by_time` and `rank` order them by time, and may be empty if no member has more than one beat due. Group g has the
-    members `firsts[g]` to `firsts[g + 1]`, at most 64, of one window and beat; it looks at the posts
-    `listed[list_starts[g]:list_starts[g + 1]]`, or by place where it has -1 there. Member m has `dues[m]` beats due
-    from `begins[m]` on, has sent `empties[m]` empty reports in a row (which is brought up to date), and will have no
-    further beat if `final[m]`. Report i has the words up to `rows_end[i]`; `skipped` is 0 but for those that tell how
-    many were not sent.
+    Report i has the words up to `rows_end[i]`; `skipped` is 0 but for those that tell how many were not sent.
     """
+    z, lon, lat, ts, by_time, rank, starts, codes, parts = posts
+    prefixes, word_starts, word_data = spellings
+    firsts, windows, beats, listed, list_starts = groups
+    kinds, boxes, shape, shape_offsets = regions
+    begins, dues, empties, final = due
     members, ends = np.empty(1024, np.int32), np.empty(1024, np.int64)
     skips, row_ends = np.empty(1024, np.int64), np.empty(1024, np.int64)
     out_words, out_counts = np.empty(4096, np.int64), np.empty(4096, np.int64)
@@ -254,9 +250,9 @@ def distinct_codes(codes, offsets, numbers):
 
 
 @kernel
-def cut_groups(boxes, keys, most, spread):
+def cut_groups(boxes, keys, most, growth):
     """Where groups begin, of rows that lie sorted by key and along a curve: at most `most` rows of one key, whose
-    bounding box is at most `spread` times as large as the largest of theirs; what crosses the antimeridian is alone.
+    bounding box is at most `growth` times as large as the largest of theirs; what crosses the antimeridian is alone.
     """
     out = np.empty(keys.size + 1, np.int64)
     n = 0
@@ -269,7 +265,7 @@ def cut_groups(boxes, keys, most, spread):
         fits = i > 0 and keys[i] == keys[begin] and i - begin < most and not alone
         if fits:
             united = (max(east, e) - min(west, w)) * (max(north, t) - min(south, s))
-            fits = united <= spread * max(largest, area)
+            fits = united <= growth * max(largest, area)
         if fits:
             west, south, east, north = min(west, w), min(south, s), max(east, e), max(north, t)
             largest = max(largest, area)

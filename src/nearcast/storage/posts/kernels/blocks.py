@@ -143,10 +143,12 @@ def least_distance_km(lon, lat, box):
 
 
 @kernel
-def runs_touched(rows, boxes, times, levels, kind, west, south, east, north, shape, since, until, floor=0):
+def runs_touched(rows, tree, asked, floor=0):
     """Runs of rows [begin, end) whose nodes of the level `floor`, blocks if it is 0, may hold what is asked for:
-    (begins, ends, how many rows).
+    (begins, ends, how many rows). `rows` is how many the segment has.
     """
+    boxes, times, levels = tree
+    kind, west, south, east, north, shape, since, until = asked
     begins = np.empty(64, np.int64)
     ends = np.empty(64, np.int64)
     n = 0

@@ -41,11 +41,10 @@ def is_among(gone, row):
 
 
 @kernel
-def check_rows(
-    rows, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
-    kind, west, south, east, north, shape, code, since, until,
-):  # fmt: skip
-    """Those of the rows that satisfy everything; an empty code is always true."""
+def check_rows(rows, posts, gone, asked, code):
+    """Those of the rows that satisfy everything; an empty code is always true, `gone` are deleted rows."""
+    fixed, exact, ts_data, ts_width, ts_base, _, _ = posts
+    kind, west, south, east, north, _, since, until = asked
     out = np.empty(rows.size, np.int64)
     found = 0
     for i in range(rows.size):
@@ -58,18 +57,17 @@ def check_rows(
         if since <= ts < until:
             out[found] = row
             found += 1
-    return _checked(out[:found], fixed, exact, data, starts, gone, kind, west, south, east, north, shape, code)
+    return _checked(out[:found], posts, gone, asked, code)
 
 
 @kernel
-def check_runs(
-    begins, ends, drivers, enough, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
-    kind, west, south, east, north, shape, code, since, until,
-):  # fmt: skip
+def check_runs(begins, ends, drivers, enough, posts, gone, asked, code):
     """As `check_rows`, for all rows of some runs; also how many had their words looked at.
 
     Where there are `drivers`, a post must have one of them, and if that is `enough` its words are right.
     """
+    fixed, exact, ts_data, ts_width, ts_base, words, word_starts = posts
+    kind, west, south, east, north, _, since, until = asked
     most = np.int64(0)
     for run in range(begins.size):
         most += ends[run] - begins[run]
@@ -87,11 +85,11 @@ def check_runs(
                 continue
             looked += 1
             if drivers.size:  # a loop here, for a call of each post takes longer
-                head, at = get(data, post_at(data, starts, row))
+                head, at = get(words, post_at(words, word_starts, row))
                 end = at + (head >> 1)
                 driven = False
                 while at < end and not driven:
-                    word, at = get(data, at)
+                    word, at = get(words, at)
                     for i in range(drivers.size):
                         driven |= word == drivers[i]
                 if not driven:
@@ -99,24 +97,25 @@ def check_runs(
             out[found] = row
             found += 1
     rest = code[: 0 if enough else code.size]
-    kept = _checked(out[:found], fixed, exact, data, starts, gone, kind, west, south, east, north, shape, rest)
-    return kept, looked
+    return _checked(out[:found], posts, gone, asked, rest), looked
 
 
 @kernel
-def _checked(rows, fixed, exact, data, starts, gone, kind, west, south, east, north, shape, code):
+def _checked(rows, posts, gone, asked, code):
     """Those of the rows, whose place is in the box and time is right, that satisfy the rest; `rows` is written over.
 
     Loops of their own: one in which a variable may come to hold another array, as scratch space does, takes several
     times as long.
     """
+    fixed, exact, _, _, _, words, word_starts = posts
+    kind, west, south, east, north, shape, _, _ = asked
     found = rows.size
     if code.size:
         terms = np.empty(64, np.uint64)
         scratch = np.empty(64, np.uint64)
         found = 0
         for i in range(rows.size):
-            ok, terms, scratch = has_words(code, data, starts, rows[i], terms, scratch)
+            ok, terms, scratch = has_words(code, words, word_starts, rows[i], terms, scratch)
             if ok:
                 rows[found] = rows[i]
                 found += 1

@@ -36,7 +36,7 @@ def numbered(keys, span):
     at, size = _number_some(keys, 0, table, firsts, 0, codes)
     while at < keys.size:
         slots *= 4
-        table = _spread(keys, firsts, size, slots)
+        table = _rehashed(keys, firsts, size, slots)
         more = np.empty(slots // 2, np.int64)
         more[:size] = firsts[:size]
         firsts = more
@@ -88,7 +88,7 @@ def _number_some(keys, at, table, firsts, size, codes):
 
 
 @kernel
-def _spread(keys, firsts, size, slots):
+def _rehashed(keys, firsts, size, slots):
     """The table of the keys met so far, with so many slots."""
     table = np.zeros(2 * slots, np.int64)
     for code in range(size):

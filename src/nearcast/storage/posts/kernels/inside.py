@@ -15,25 +15,26 @@ BEYOND = 200.0  # no place has such a coordinate
 
 
 @kernel
-def mark_inside(first, last, rows, boxes, times, columns, asked, edges, inside):
+def mark_inside(first, last, rows, tree, posts, gone, asked, edges, inside):
     """Mark the posts of the blocks [first, last) that are asked for: (how many they are, how many had to be looked at).
     `edges` are those of the region (`edges_of`).
     """
     found, looked = np.int64(0), np.int64(0)
     for block in range(first, last):
         begin, end = block * BLOCK, min(rows, (block + 1) * BLOCK)
-        meets, in_time = relations(block, boxes, times, asked)
+        meets, in_time = relations(block, tree, asked)
         looked += 0 if meets == APART or (meets == COVERS and in_time == COVERS) else end - begin
         for side in range(2):
-            some = _marked(begin + side * HALF, end, meets, in_time, columns, asked, edges)
+            some = _marked(begin + side * HALF, end, meets, in_time, posts, gone, asked, edges)
             inside[block - first, side] = some
             found += np.int64(ones(some))
     return found, looked
 
 
 @kernel
-def relations(node, boxes, times, asked):
+def relations(node, tree, asked):
     """Those of place and time to a node; that of place is APART if either is."""
+    boxes, times, _ = tree
     kind, west, south, east, north, shape, since, until = asked
     in_time = time_relation(since, until, times[2 * node], times[2 * node + 1])
     if in_time == APART:
@@ -42,11 +43,11 @@ def relations(node, boxes, times, asked):
 
 
 @kernel
-def _marked(begin, end, meets, in_time, columns, asked, edges):
+def _marked(begin, end, meets, in_time, posts, gone, asked, edges):
     """The bits of the posts [begin, begin + HALF) that are asked for, of which `end` bounds those there are."""
     if meets == APART or end <= begin:
         return np.uint64(0)
-    fixed, exact, ts_data, ts_width, ts_base, _, _, gone = columns
+    fixed, exact, ts_data, ts_width, ts_base, _, _ = posts
     kind, west, south, east, north, shape, since, until = asked
     count = min(end - begin, HALF)
     some = ALL >> np.uint64(HALF - count)

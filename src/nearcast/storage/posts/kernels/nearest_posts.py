@@ -70,11 +70,10 @@ def _pop(keys, nodes, height):
 
 
 @kernel
-def try_rows(
-    rows, count, lon, lat, best, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
-    kind, west, south, east, north, shape, code, since, until, out_rows, out_km, found,
-):  # fmt: skip
+def try_rows(rows, count, lon, lat, best, posts, gone, asked, code, out_rows, out_km, found):
     """Append those of rows[:count] that satisfy everything and are no farther than the k-th best."""
+    fixed, exact, ts_data, ts_width, ts_base, words, word_starts = posts
+    kind, west, south, east, north, shape, since, until = asked
     terms = np.empty(64, np.uint64)
     scratch = np.empty(64, np.uint64)
     looked = 0
@@ -93,7 +92,7 @@ def try_rows(
         if kind and not in_region(kind, west, south, east, north, shape, 0, shape.size, x, y):
             continue
         if code.size:
-            ok, terms, scratch = has_words(code, data, starts, row, terms, scratch)
+            ok, terms, scratch = has_words(code, words, word_starts, row, terms, scratch)
             if not ok:
                 continue
         if is_among(gone, row):
@@ -113,29 +112,24 @@ def try_rows(
 
 
 @kernel
-def nearest_among(
-    rows, lon, lat, best, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
-    kind, west, south, east, north, shape, code, since, until,
-):  # fmt: skip
+def nearest_among(rows, lon, lat, best, posts, gone, asked, code):
     """(rows, distances, candidates) of given rows: all that may be among the k nearest."""
+    out_rows, out_km = np.empty(64, np.int64), np.empty(64)
     out_rows, out_km, found, looked = try_rows(
-        rows, rows.size, lon, lat, best, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
-        kind, west, south, east, north, shape, code, since, until, np.empty(64, np.int64), np.empty(64), 0,
-    )  # fmt: skip
+        rows, rows.size, lon, lat, best, posts, gone, asked, code, out_rows, out_km, 0
+    )
     return out_rows[:found], out_km[:found], looked
 
 
 @kernel
-def nearest_in_tree(
-    rows, lon, lat, best, drivers, counts, lists, list_starts, skip_first, skip_rows, skip_at, boxes, times, levels,
-    fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
-    kind, west, south, east, north, shape, code, since, until,
-):  # fmt: skip
+def nearest_in_tree(rows, lon, lat, best, drivers, lists, tree, posts, gone, asked, code):
     """(rows, distances, candidates, blocks opened), best first over the tree.
 
     `drivers` are the codes of which a post must have at least one, -1 alone if there is no such: then every post of a
     block is tried.
     """
+    boxes, times, levels = tree
+    kind, west, south, east, north, shape, since, until = asked
     out_rows, out_km, found = np.empty(64, np.int64), np.empty(64, np.float64), 0
     looked, opened = np.int64(0), np.int64(0)
     keys = np.empty(1024, np.float64)
@@ -190,9 +184,7 @@ def nearest_in_tree(
             begins[0], ends[0] = begin, end
             marked[:] = False
             for i in range(drivers.size):
-                having, _ = rows_in_runs(
-                    drivers[i], counts[drivers[i]], lists, list_starts, skip_first, skip_rows, skip_at, begins, ends
-                )
+                having, _ = rows_in_runs(drivers[i], lists, begins, ends)
                 for j in range(having.size):
                     marked[having[j] - begin] = True
             for j in range(end - begin):
@@ -200,8 +192,7 @@ def nearest_in_tree(
                     wanted[n] = begin + j
                     n += 1
         out_rows, out_km, found, tried = try_rows(
-            wanted, n, lon, lat, best, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
-            kind, west, south, east, north, shape, code, since, until, out_rows, out_km, found,
-        )  # fmt: skip
+            wanted, n, lon, lat, best, posts, gone, asked, code, out_rows, out_km, found
+        )
         looked += tried
     return out_rows[:found], out_km[:found], looked, opened

@@ -75,8 +75,10 @@ def write_postings(data, starts, rows, counts):
 
 
 @kernel
-def rows_in_runs(code, count, lists, list_starts, skip_first, skip_rows, skip_at, begins, ends):
+def rows_in_runs(code, inverted, begins, ends):
     """The rows of a word's list inside runs of rows (ascending, apart), and how many gaps were read."""
+    counts, lists, list_starts, skip_first, skip_rows, skip_at = inverted
+    count = counts[code]
     most = np.int64(0)
     for run in range(begins.size):
         most += ends[run] - begins[run]

@@ -15,17 +15,13 @@ CHECK, READ_GAP, FETCH, JUMP, OPEN = 35.0, 4.0, 30.0, 250.0, 400.0
 
 
 @kernel
-def driven_rows(drivers, counts, lists, list_starts, skip_first, skip_rows, skip_at, begins, ends):
+def driven_rows(drivers, lists, begins, ends):
     """The rows in some runs that have one of the drivers, ascending, each once; the code of every driver has a list."""
-    out, _ = rows_in_runs(
-        drivers[0], counts[drivers[0]], lists, list_starts, skip_first, skip_rows, skip_at, begins, ends
-    )
+    out, _ = rows_in_runs(drivers[0], lists, begins, ends)
     if drivers.size == 1:
         return out
     for i in range(1, drivers.size):
-        more, _ = rows_in_runs(
-            drivers[i], counts[drivers[i]], lists, list_starts, skip_first, skip_rows, skip_at, begins, ends
-        )
+        more, _ = rows_in_runs(drivers[i], lists, begins, ends)
         out = np.concatenate((out, more))
     sort_in_place(out, out.size)
     n = 0
@@ -49,24 +45,19 @@ def _floor(frequency, rows):
 
 
 @kernel
-def range_rows(
-    rows, drivers, enough, counts, lists, list_starts, skip_first, skip_rows, skip_at, boxes, times, levels,
-    fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
-    kind, west, south, east, north, shape, code, since, until,
-):  # fmt: skip
+def range_rows(rows, drivers, enough, lists, tree, posts, gone, asked, code):
     """(rows that satisfy everything, method, rows in the blocks touched, runs of those, candidates).
 
     `drivers` are codes of which a post must have one, none if there are no such; `enough` if one of them is all that is
     asked of its words.
     """
     frequency = np.inf
+    counts, _, list_starts, _, _, _ = lists
     if drivers.size and list_starts.size:
         frequency = 0.0
         for i in range(drivers.size):
             frequency += counts[drivers[i]]
-    begins, ends, touched = runs_touched(
-        rows, boxes, times, levels, kind, west, south, east, north, shape, since, until, _floor(frequency, rows)
-    )
+    begins, ends, touched = runs_touched(rows, tree, asked, _floor(frequency, rows))
     method = PLACE_FIRST
     if frequency < np.inf:
         by_place = touched * CHECK
@@ -77,17 +68,11 @@ def range_rows(
         elif by_both < by_place:
             method = WORDS_IN_PLACE
     if method == PLACE_FIRST:
-        found, looked = check_runs(
-            begins, ends, drivers, enough, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
-            kind, west, south, east, north, shape, code, since, until,
-        )  # fmt: skip
+        found, looked = check_runs(begins, ends, drivers, enough, posts, gone, asked, code)
         return found, method, touched, begins.size, looked
     runs = begins.size
     if method == WORDS_FIRST:
         begins, ends = np.zeros(1, np.int64), np.full(1, rows)
-    candidates = driven_rows(drivers, counts, lists, list_starts, skip_first, skip_rows, skip_at, begins, ends)
-    found = check_rows(
-        candidates, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone,
-        kind, west, south, east, north, shape, code[: 0 if enough else code.size], since, until,
-    )  # fmt: skip
+    candidates = driven_rows(drivers, lists, begins, ends)
+    found = check_rows(candidates, posts, gone, asked, code[: 0 if enough else code.size])
     return found, method, touched, runs, candidates.size

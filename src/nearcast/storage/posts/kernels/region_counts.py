@@ -35,11 +35,7 @@ FEW_INSIDE = 24  # posts of a node, which take no longer to read than its table 
 
 
 @kernel
-def count_region(
-    rows, fixed, exact, ts_data, ts_width, ts_base, data, starts, gone, boxes, times, levels, tables, table_starts,
-    halves, tops, beyond, beyond_starts, several, wide, heads, rare, kind, west, south, east, north, shape, since,
-    until, at_most, counts,
-):  # fmt: skip
+def count_region(rows, posts, gone, tree, tables, asked, at_most, counts):
     """Add the words of all posts in a region and a time: (posts, posts looked at one by one, tables added, nodes of
     which words beyond the HEAD were counted by their tables as a whole, in how many posts any one word occurs at most
     that `counts` has no place for).
@@ -47,12 +43,14 @@ def count_region(
     The small tables are of use where `counts` has no more codes than they have; it may have as many, or the COMMON.
     With `at_most` words beyond the HEAD may be counted too high.
     """
-    columns = (fixed, exact, ts_data, ts_width, ts_base, data, starts, gone)
-    asked = (kind, west, south, east, north, shape, since, until)
+    _, _, _, _, _, words, word_starts = posts
+    _, _, levels = tree
+    _, west, south, east, north, _, _, _ = asked
+    every, table_starts, halves, tops, beyond, beyond_starts, several, wide, heads, rare = tables
     edges = edges_of(west, south, east, north)
     top = levels.size - 2
     first_table = min(TABLE_LEVEL, top)
-    posts, singly, added, loose, uncounted = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    total, singly, added, loose, uncounted = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     half = halves.size // max(beyond_starts.size - 1, 1)
     small = beyond_starts.size > 1 and counts.size - 1 <= 2 * half
     sums, waiting = np.zeros(counts.size - 1 if small else 0, np.uint8), np.int64(0)
@@ -68,7 +66,7 @@ def count_region(
     while height:
         height -= 1
         node, level = stack[height], stack_level[height]
-        meets, in_time = relations(node, boxes, times, asked)
+        meets, in_time = relations(node, tree, asked)
         if meets == APART:
             continue
         covered = meets == COVERS and in_time == COVERS
@@ -83,7 +81,7 @@ def count_region(
         if covered and ((small and level) or has_table):
             first, last = begin // SPAN, (end + SPAN - 1) // SPAN
             if not small:
-                add_table(tables, table_starts[number], table_starts[number + 1], counts)
+                add_table(every, table_starts[number], table_starts[number + 1], counts)
                 added += 1
             elif level >= WIDE_LEVEL:
                 added += add_wide(wide, half, first, last, counts)
@@ -93,18 +91,19 @@ def count_region(
             else:
                 waiting = add_halves(halves, tops, beyond, beyond_starts, first, last, counts, sums, waiting)
                 added += last - first
-            posts += end - begin - _without_deleted(data, starts, gone, begin, end, counts)
+            total += end - begin - _without_deleted(words, word_starts, gone, begin, end, counts)
             continue
         first = levels[max(level - 1, 0)] + place * FAN
         last = min(levels[level], first + FAN)
         if level == 1 and small and at_most:
-            here, looked = mark_inside(first, last, rows, boxes, times, columns, asked, edges, inside)
-            posts += here
+            here, looked = mark_inside(first, last, rows, tree, posts, gone, asked, edges, inside)
+            total += here
             singly += looked
             if here <= FEW_INSIDE:
                 for block in range(first, last):
                     for side in range(2):
-                        _count_some(data, starts, block * BLOCK + side * HALF, inside[block - first, side], counts)
+                        some = inside[block - first, side]
+                        _count_some(words, word_starts, block * BLOCK + side * HALF, some, counts)
                 continue
             waiting = add_halves(halves, tops, beyond, beyond_starts, place, place + 1, counts, sums, waiting)
             added += 1
@@ -121,33 +120,33 @@ def count_region(
                 height += 1
             continue
         singly += end - begin
-        posts += _count_block(begin, end, meets, in_time, columns, asked, counts)
+        total += _count_block(begin, end, meets, in_time, posts, gone, asked, counts)
     if waiting:
         pour(sums, counts)
-    return posts, singly, added, loose, uncounted
+    return total, singly, added, loose, uncounted
 
 
 @kernel
-def _without_deleted(data, starts, gone, begin, end, counts):
+def _without_deleted(words, word_starts, gone, begin, end, counts):
     """Subtract the words of the deleted posts among [begin, end); returns how many they are."""
     first, last = lower_bound(gone, begin), lower_bound(gone, end)
     for i in range(first, last):
-        count_single(data, starts, gone[i], counts, SUBTRACT)
+        count_single(words, word_starts, gone[i], counts, SUBTRACT)
     return last - first
 
 
 @kernel
-def _count_block(begin, end, meets, in_time, columns, asked, counts):
+def _count_block(begin, end, meets, in_time, posts, gone, asked, counts):
     """Add the words of the posts [begin, end) that are asked for; returns how many are."""
     covered = meets == COVERS and in_time == COVERS
-    fixed, exact, ts_data, ts_width, ts_base, data, starts, gone = columns
+    fixed, exact, ts_data, ts_width, ts_base, data, starts = posts
     kind, west, south, east, north, shape, since, until = asked
     at = post_at(data, starts, begin)
     if covered and not gone.size:
         count_run(data, at, end - begin, counts, ADD)
         return end - begin
     rest = np.int64(counts.size) - 1
-    posts = np.int64(0)
+    taken = np.int64(0)
     for row in range(begin, end):
         head, at = get(data, at)
         stop = at + (head >> 1)
@@ -164,7 +163,7 @@ def _count_block(begin, end, meets, in_time, columns, asked, counts):
                 take = in_region(kind, west, south, east, north, shape, 0, shape.size, lon, lat)
         if take and gone.size:
             take = not is_among(gone, row)
-        posts += take
+        taken += take
         if not take:
             at = stop
             continue
@@ -174,13 +173,13 @@ def _count_block(begin, end, meets, in_time, columns, asked, counts):
         while at < stop:
             code, at = get(data, at)
             counts[np.uint64(code if code < rest else rest)] += ADD
-    return posts
+    return taken
 
 
 @kernel
-def _count_some(data, starts, begin, some, counts):
+def _count_some(words, word_starts, begin, some, counts):
     """Add the words of the posts whose bits are set."""
     while some:
         bit = some & (~some + ONE)
         some ^= bit
-        count_single(data, starts, begin + np.int64(ones(bit - ONE)), counts, ADD)
+        count_single(words, word_starts, begin + np.int64(ones(bit - ONE)), counts, ADD)

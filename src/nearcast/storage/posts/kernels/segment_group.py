@@ -1,5 +1,6 @@
 """Searches in several segments by one call. `table` has a row for each segment (`index.segments`): how many posts it
-has, how its times are packed, and of each of its arrays where it lies and how long it is.
+has, how its times are packed, and of each of its arrays where it lies and how long it is. What they are is told in
+`storage.posts.kernels.segment_arrays`.
 """
 
 import numpy as np
@@ -27,9 +28,9 @@ FIELDS = (
     ("gone", np.int64),
 )  # fmt: skip
 WIDTH = ARRAYS + 2 * len(FIELDS)
-_LISTS, _TREE, _CHECKS, _TERMS, _TABLES, _GONE = (
+_LISTS, _TREE, _POSTS, _TERMS, _TABLES, _GONE = (
     ARRAYS + 2 * [name for name, _ in FIELDS].index(first)
-    for first in ("lists", "boxes", "fixed", "terms", "tables", "gone")
+    for first in ("counts", "boxes", "fixed", "terms", "tables", "gone")
 )
 
 IN_LISTS, IN_TREE, TOO_FAR = 0, 1, 2  # how the nearest were found
@@ -38,23 +39,25 @@ TRY, OPEN_BLOCK = 25, 1500  # nanoseconds: a post of a list, a block
 
 @kernel
 def _counts(row):
-    return array_at(row[ARRAYS], row[ARRAYS + 1], np.uint32)
+    return array_at(row[_LISTS], row[_LISTS + 1], np.uint32)
 
 
 @kernel
 def _lists(row):
-    """As `rows_in_runs` takes them."""
+    """The fields of `InvertedLists`."""
     return (
-        array_at(row[_LISTS], row[_LISTS + 1], np.uint8),
-        array_at(row[_LISTS + 2], row[_LISTS + 3], np.int64),
+        array_at(row[_LISTS], row[_LISTS + 1], np.uint32),
+        array_at(row[_LISTS + 2], row[_LISTS + 3], np.uint8),
         array_at(row[_LISTS + 4], row[_LISTS + 5], np.int64),
-        array_at(row[_LISTS + 6], row[_LISTS + 7], np.int32),
-        array_at(row[_LISTS + 8], row[_LISTS + 9], np.uint32),
+        array_at(row[_LISTS + 6], row[_LISTS + 7], np.int64),
+        array_at(row[_LISTS + 8], row[_LISTS + 9], np.int32),
+        array_at(row[_LISTS + 10], row[_LISTS + 11], np.uint32),
     )
 
 
 @kernel
 def _tree(row):
+    """The fields of `BlockTree`."""
     return (
         array_at(row[_TREE], row[_TREE + 1], np.float64),
         array_at(row[_TREE + 2], row[_TREE + 3], np.int64),
@@ -63,18 +66,22 @@ def _tree(row):
 
 
 @kernel
-def _checks(row):
-    """As `check_rows` takes them."""
+def _posts(row):
+    """The fields of `PostArrays`."""
     return (
-        array_at(row[_CHECKS], row[_CHECKS + 1], np.int32),
-        array_at(row[_CHECKS + 2], row[_CHECKS + 3], np.float64),
-        array_at(row[_CHECKS + 4], row[_CHECKS + 5], np.uint8),
+        array_at(row[_POSTS], row[_POSTS + 1], np.int32),
+        array_at(row[_POSTS + 2], row[_POSTS + 3], np.float64),
+        array_at(row[_POSTS + 4], row[_POSTS + 5], np.uint8),
         row[TS_WIDTH],
         row[TS_BASE],
-        array_at(row[_CHECKS + 6], row[_CHECKS + 7], np.uint8),
-        array_at(row[_CHECKS + 8], row[_CHECKS + 9], np.int64),
-        array_at(row[_GONE], row[_GONE + 1], np.int64),
+        array_at(row[_POSTS + 6], row[_POSTS + 7], np.uint8),
+        array_at(row[_POSTS + 8], row[_POSTS + 9], np.int64),
     )
+
+
+@kernel
+def _gone(row):
+    return array_at(row[_GONE], row[_GONE + 1], np.int64)
 
 
 @kernel
@@ -84,6 +91,7 @@ def _terms(row):
 
 @kernel
 def _tables(row):
+    """The fields of `TermTables`."""
     return (
         array_at(row[_TABLES], row[_TABLES + 1], np.uint8),
         array_at(row[_TABLES + 2], row[_TABLES + 3], np.int64),
@@ -99,8 +107,9 @@ def _tables(row):
 
 
 @kernel
-def within_reach(table, chosen, kind, west, south, east, north, shape, since, until):
+def within_reach(table, chosen, asked):
     """Which of the chosen segments have bounds that are not apart from the place and the time."""
+    kind, west, south, east, north, shape, since, until = asked
     out = np.zeros(chosen.size, np.bool_)
     for n in range(chosen.size):
         row = table[chosen[n]]
@@ -137,13 +146,11 @@ def _appended(out, size, more):
 
 
 @kernel
-def range_in(
-    table, chosen, drivers, driver_bounds, codes, code_bounds, enough,
-    kind, west, south, east, north, shape, since, until,
-):  # fmt: skip
+def range_in(table, chosen, words, asked):
     """`range_rows` of each of the chosen segments: (rows end to end, where those of each begin, and of each its method,
     rows in the blocks touched, runs of those, candidates).
     """
+    drivers, driver_bounds, codes, code_bounds, enough = words
     out = np.empty(256, np.int64)
     bounds = np.zeros(chosen.size + 1, np.int64)
     facts = np.empty((chosen.size, 4), np.int64)
@@ -151,9 +158,9 @@ def range_in(
         row = table[chosen[n]]
         driving = drivers[driver_bounds[n] : driver_bounds[n + 1]]
         code = codes[code_bounds[n] : code_bounds[n + 1]]
-        index = (row[ROWS], driving, enough[n], _counts(row), *_lists(row), *_tree(row))
-        asked = (kind, west, south, east, north, shape, code, since, until)
-        found, method, touched, runs, looked = range_rows(*(index + _checks(row) + asked))
+        found, method, touched, runs, looked = range_rows(
+            row[ROWS], driving, enough[n], _lists(row), _tree(row), _posts(row), _gone(row), asked, code
+        )
         out = _appended(out, bounds[n], found)
         bounds[n + 1] = bounds[n] + found.size
         facts[n, 0], facts[n, 1], facts[n, 2], facts[n, 3] = method, touched, runs, looked
@@ -161,16 +168,14 @@ def range_in(
 
 
 @kernel
-def nearest_in(
-    table, chosen, lon, lat, best, drivers, driver_bounds, no_driver, codes, code_bounds, enough,
-    kind, west, south, east, north, shape, since, until,
-):  # fmt: skip
+def nearest_in(table, chosen, lon, lat, best, words, no_driver, asked):
     """The posts of the chosen segments that are no farther than the k-th best, `best[0]`, which is lowered as they are
     found: (rows end to end, distances, where those of each segment begin, and of each how, candidates, blocks opened).
 
     With a rare word its list is read whole; else the tree is opened nearest first. A list of n posts costs n, the tree
     k·N/n blocks. `no_driver` is -1 alone.
     """
+    drivers, driver_bounds, codes, code_bounds, enough = words
     out, out_km = np.empty(256, np.int64), np.empty(256, np.float64)
     bounds = np.zeros(chosen.size + 1, np.int64)
     facts = np.zeros((chosen.size, 3), np.int64)
@@ -179,30 +184,31 @@ def nearest_in(
         row = table[chosen[n]]
         bounds[n + 1] = bounds[n]
         tree = _tree(row)
-        root = tree[2][tree[2].size - 2]
-        if least_distance_km(lon, lat, tree[0][4 * root : 4 * root + 4]) > best[0]:
+        boxes, _, levels = tree
+        root = levels[levels.size - 2]
+        if least_distance_km(lon, lat, boxes[4 * root : 4 * root + 4]) > best[0]:
             facts[n, 0] = TOO_FAR
             continue
         size = row[ROWS]
-        counts, lists = _counts(row), _lists(row)
+        lists, posts, gone = _lists(row), _posts(row), _gone(row)
         driving = drivers[driver_bounds[n] : driver_bounds[n + 1]]
         code = codes[code_bounds[n] : code_bounds[n + 1]]
-        driven = lists[1].size > 0 and driving.size > 0
-        place = (kind, west, south, east, north, shape)
+        counts, _, list_starts, _, _, _ = lists
+        driven = list_starts.size > 0 and driving.size > 0
         rest = code[: 0 if enough[n] else code.size]
         frequency = np.float64(0)
         for i in range(driving.size):
             frequency += counts[driving[i]]
         if driven and frequency * TRY < best.size * size / max(1.0, frequency) / BLOCK * OPEN_BLOCK:
-            candidates = driven_rows(*(driving, counts, *lists, whole, np.full(1, size)))
-            among = (candidates, lon, lat, best, *_checks(row), *place, rest, since, until)
-            found, km, looked = nearest_among(*among)
+            candidates = driven_rows(driving, lists, whole, np.full(1, size))
+            found, km, looked = nearest_among(candidates, lon, lat, best, posts, gone, asked, rest)
         else:
             facts[n, 0] = IN_TREE
             if not driven:
                 driving, rest = no_driver, code
-            index = (size, lon, lat, best, driving, counts, *lists, *tree, *_checks(row))
-            found, km, looked, opened = nearest_in_tree(*(index + place + (rest, since, until)))
+            found, km, looked, opened = nearest_in_tree(
+                size, lon, lat, best, driving, lists, tree, posts, gone, asked, rest
+            )
             facts[n, 2] = opened
         facts[n, 1] = looked
         out = _appended(out, bounds[n], found)
@@ -212,7 +218,7 @@ def nearest_in(
 
 
 @kernel
-def count_in(table, chosen, kind, west, south, east, north, shape, since, until, at_most, counts, bounds):
+def count_in(table, chosen, asked, at_most, counts, bounds):
     """`count_region` of each of the chosen segments, into its part of `counts`; of each what that returns.
 
     What is not counted cannot occur more often than in the whole segment either.
@@ -220,10 +226,10 @@ def count_in(table, chosen, kind, west, south, east, north, shape, since, until,
     facts = np.empty((chosen.size, 5), np.int64)
     for n in range(chosen.size):
         row = table[chosen[n]]
-        asked = (kind, west, south, east, north, shape, since, until, at_most, counts[bounds[n] : bounds[n + 1]])
         tables, totals = _tables(row), _counts(row)
-        columns = (row[ROWS], *_checks(row), *_tree(row), *tables)
-        facts[n, 0], facts[n, 1], facts[n, 2], facts[n, 3], facts[n, 4] = count_region(*(columns + asked))
+        facts[n, 0], facts[n, 1], facts[n, 2], facts[n, 3], facts[n, 4] = count_region(
+            row[ROWS], _posts(row), _gone(row), _tree(row), tables, asked, at_most, counts[bounds[n] : bounds[n + 1]]
+        )
         rest = bounds[n + 1] - bounds[n] - 1
         most = np.int64(totals[rest]) if rest < totals.size else np.int64(0)
         facts[n, 4] = min(most, facts[n, 4]) if tables[-1].size else most
@@ -282,12 +288,13 @@ def add_in(table, chosen, counts, begins, ends, wanted, sums):
 
 
 @kernel
-def posts_with(table, chosen, codes, no_code, kind, west, south, east, north, shape, since, until):
+def posts_with(table, chosen, codes, no_code, asked):
     """How many of the posts asked for have a code, of each pair of a segment and a code."""
     out = np.empty(chosen.size, np.int64)
     for n in range(chosen.size):
         row = table[chosen[n]]
-        index = (row[ROWS], codes[n : n + 1], True, _counts(row), *_lists(row), *_tree(row))
-        asked = (kind, west, south, east, north, shape, no_code, since, until)
-        out[n] = range_rows(*(index + _checks(row) + asked))[0].size
+        found = range_rows(
+            row[ROWS], codes[n : n + 1], True, _lists(row), _tree(row), _posts(row), _gone(row), asked, no_code
+        )
+        out[n] = found[0].size
     return out

@@ -27,7 +27,7 @@ MOST_WORD_BITS = 16  # with 6 bits for the bit, less than TAG_BITS
 
 
 @inlined
-def spread(value):
+def with_gaps(value):
     """The low 32 bits of a value with a zero before each bit."""
     v = np.uint64(value) & np.uint64(0xFFFFFFFF)
     v = (v | (v << np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)

@@ -276,11 +276,10 @@ def in_boxes(count, near, places, records, bounds, code):
 
 
 @forced_inline
-def holds(
-    row, term, lon, lat, ts, terms, offsets, post, distinct, first_post,
-    records, bounds, code, shape, shape_offsets, life, changed, changed_rows, changed_ends,
-):  # fmt: skip
+def holds(row, term, lon, lat, ts, terms, offsets, post, distinct, first_post, asked, moved_ends):
     """Whether a post in the box of a subscription satisfies it, under this term and no other."""
+    records, bounds, code, shape, shape_offsets, life = asked
+    changed, changed_rows, changed_ends = moved_ends
     word = records[row, CODE]
     begin = word & 0xFFFFFFFF
     ok, true_key = first_true_key(
@@ -304,18 +303,16 @@ def holds(
 
 
 @kernel
-def match_posts(
-    wanted, places, times, grid, words, firsts, terms, offsets, first_post,
-    levels, cells, starts, signs, bases, tags, entries,
-    records, bounds, code, shape, shape_offsets, life, changed, changed_rows, changed_ends,
-    begin, cursors, out_posts, out_rows,
-):  # fmt: skip
-    """Match posts from the `begin`th on, lined up in Z-order, with one segment, until done or until the output is full.
+def match_posts(line, first_post, directory, asked, moved_ends, begin, cursors, out_posts, out_rows):
+    """Match the posts of a line from the `begin`th on with the rows of one segment, until done or until the output is
+    full.
 
-    `levels` are the levels that have entries, `cursors` a position in `cells` for each, kept from call to call.
-    `bounds` are the doubles of `records`. `changed` has one bit per row whose end was moved by a later op; the sorted
-    `changed_rows` hold the new ends. Returns (number of pairs, next post to do, candidates whose rows were looked at).
+    `cursors` are positions in the directory's cells, one a level, kept from call to call. Returns (number of pairs,
+    next post to do, candidates whose rows were looked at).
     """
+    wanted, places, times, grid, words, firsts, terms, offsets = line
+    levels, cells, starts, signs, bases, tags, entries = directory
+    records, bounds, code, _, _, _ = asked
     hits, boxes = np.empty((WAVE * levels.size, 3), np.int64), np.empty(WAVE * levels.size, np.uint64)
     probes = np.empty((32 * hits.size, 3), np.int64)
     near = np.empty(3 * 16 * WAVE, np.int64)
@@ -338,8 +335,7 @@ def match_posts(
             post = wanted[at]
             if not holds(
                 row, words[near[3 * i + 1]], places[at, 0], places[at, 1], times[at],
-                terms, offsets, post, words[firsts[at] : firsts[at + 1] - 1], first_post,
-                records, bounds, code, shape, shape_offsets, life, changed, changed_rows, changed_ends,
+                terms, offsets, post, words[firsts[at] : firsts[at + 1] - 1], first_post, asked, moved_ends,
             ):  # fmt: skip
                 continue
             if records[row, CODE] & TWICE and is_known(out_posts, out_rows, before, found, post, row):

@@ -10,7 +10,7 @@ import numpy as np
 from nearcast.common.kernels.compiled import inlined, kernel
 from nearcast.common.kernels.growing import grown
 from nearcast.common.kernels.sorting import hashed_bound
-from nearcast.storage.subscriptions.kernels.directory import cell_code, sort_key, spread, tag_of
+from nearcast.storage.subscriptions.kernels.directory import cell_code, sort_key, tag_of, with_gaps
 
 TOP = np.int64(0xFFFFFFFF)
 LENGTH = np.uint64(0xFFFF)
@@ -33,7 +33,7 @@ def grid_coordinate(value, origin, span):
 @inlined
 def z_code(x, y):
     """The 64-bit Z-order code of a place given as two 32-bit grid coordinates."""
-    return spread(x) | (spread(y) << np.uint64(1))
+    return with_gaps(x) | (with_gaps(y) << np.uint64(1))
 
 
 @kernel
